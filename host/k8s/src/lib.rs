@@ -1,0 +1,26 @@
+//! Kubernetes input and output of runner-host: the only product crate that names `kube`.
+//!
+//! Pods are plain JSON all the way through, so that fields this crate does not know survive. What is pure (the pod, the
+//! planned objects, the guard, the state mapping, the error table) does no I/O; the methods of [`Cluster`] do the rest.
+#![forbid(unsafe_code)]
+
+pub mod client;
+pub mod delete;
+pub mod error;
+pub mod exec;
+#[cfg(test)]
+mod fake;
+pub mod guard;
+mod json;
+pub mod logs;
+pub mod pod;
+pub mod query;
+mod redact;
+pub mod retry;
+pub mod secrets;
+pub mod start;
+pub mod state;
+pub mod volumes;
+
+pub use client::{Cluster, ConnectError, Connection, Source};
+pub use start::{Objects, Started};

@@ -1,0 +1,340 @@
+//! The log of one container (S-401.., R-10, R-11).
+//!
+//! [`Logs::next`] yields bytes as they come, at most 32 KiB a piece, and then how it ended. A followed log waits for a
+//! container that has not started, and survives cuts: it is read with time stamps, which tell where to go on, and they
+//! are stripped unless asked for. Nothing is read ahead of the caller.
+
+mod container;
+mod stamps;
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::io::{AsyncBufRead, AsyncBufReadExt};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, LogParams};
+use runner_core::{Error, Kind, Result};
+use tokio::time::Instant;
+
+use crate::client::{Cluster, RETRY_BUDGET};
+use crate::error::Failure;
+use container::{Life, deletion_asked_at, exists, life};
+use stamps::{Lines, whole_second};
+
+/// Largest piece.
+const MAX_PIECE: usize = 32 * 1024;
+/// For the API server to begin an answer.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
+/// Pauses between looks at a container that has not started, and between attempts to go on.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
+/// How long a log that cannot be opened is tried again while its container lives.
+const REOPEN_FOR: Duration = Duration::from_secs(60);
+/// How long a pod that is being deleted may take to vanish before its log counts as deleted.
+const DELETION_WAIT: Duration = Duration::from_secs(3);
+
+/// What to read.
+#[derive(Debug, Clone)]
+pub struct LogRequest {
+    /// Pod name.
+    pub pod: String,
+    /// Container name; init containers count.
+    pub container: String,
+    /// Until the container ends.
+    pub follow: bool,
+    /// Only the last lines.
+    pub tail_lines: Option<u32>,
+    /// Only lines from then on.
+    pub since: Option<Timestamp>,
+    /// A time before each line.
+    pub timestamps: bool,
+}
+
+type Reader = Pin<Box<dyn AsyncBufRead + Send>>;
+
+/// A log being read.
+pub struct Logs {
+    cluster: Cluster,
+    request: LogRequest,
+    uid: Option<String>,
+    container_id: Option<String>,
+    lines: Option<Lines>,
+    reader: Option<Reader>,
+    step: Step,
+    pause: Duration,
+    failing_since: Option<Instant>,
+}
+
+enum Step {
+    /// Look at the pod, then open.
+    Open,
+    Read,
+    /// The connection ended; with an error when not cleanly.
+    Ended(Option<std::io::Error>),
+    /// The container has ended: read what is left.
+    LastRead,
+    Done,
+}
+
+/// Look the pod up and, for a snapshot, open its log.
+pub async fn open(cluster: &Cluster, request: LogRequest) -> Result<Logs> {
+    let pod = get(cluster, &request.pod).await.map_err(Failure::into_error)?;
+    if !exists(&pod, &request.container) {
+        return Err(Error::new(Kind::NotFound, "container_not_found", ""));
+    }
+    let fraction = request.since.filter(|since| whole_second(*since) != *since);
+    let stamped = request.follow || fraction.is_some();
+    let mut logs = Logs {
+        cluster: cluster.clone(),
+        lines: stamped.then(|| Lines::new(request.timestamps, fraction)),
+        uid: pod.metadata.uid.clone(),
+        container_id: None,
+        reader: None,
+        step: Step::Open,
+        pause: PAUSES.0,
+        failing_since: None,
+        request,
+    };
+    if !logs.request.follow {
+        if let Life::Waiting(reason) | Life::Never(reason) = life(&pod, &logs.request.container) {
+            return Err(not_started(&reason));
+        }
+        logs.open_snapshot().await?;
+    }
+    Ok(logs)
+}
+
+impl Logs {
+    /// The next bytes; `None` at the end. Not to be called again after an error.
+    pub async fn next(&mut self) -> Option<Result<Bytes>> {
+        loop {
+            let step = std::mem::replace(&mut self.step, Step::Done);
+            let next = match step {
+                Step::Done => return None,
+                Step::Open => self.open_follow().await,
+                Step::Read => match self.read().await {
+                    Ok(Some(bytes)) => {
+                        self.step = Step::Read;
+                        self.pause = PAUSES.0;
+                        if bytes.is_empty() {
+                            continue;
+                        }
+                        return Some(Ok(bytes));
+                    }
+                    Ok(None) => Ok(Step::Ended(None)),
+                    Err(error) => Ok(Step::Ended(Some(error))),
+                },
+                Step::Ended(error) => self.ended(error).await,
+                Step::LastRead => match self.read().await {
+                    Ok(Some(bytes)) => {
+                        self.step = Step::LastRead;
+                        if bytes.is_empty() {
+                            continue;
+                        }
+                        return Some(Ok(bytes));
+                    }
+                    Ok(None) | Err(_) => self.finish().await,
+                },
+            };
+            match next {
+                Ok(Step::Done) => {
+                    let held = self.lines.as_mut().map(Lines::flush).unwrap_or_default();
+                    return (!held.is_empty()).then(|| Ok(held.into()));
+                }
+                Ok(step) => self.step = step,
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+
+    /// Bytes of the open connection, stamps handled; `None` at its end.
+    async fn read(&mut self) -> std::io::Result<Option<Bytes>> {
+        let Some(reader) = &mut self.reader else {
+            return Ok(None);
+        };
+        let (bytes, taken) = {
+            let buffer = reader.fill_buf().await?;
+            let piece = buffer.get(..MAX_PIECE).unwrap_or(buffer);
+            let bytes = match &mut self.lines {
+                Some(lines) => Bytes::from(lines.feed(piece)),
+                None => Bytes::copy_from_slice(piece),
+            };
+            (bytes, piece.len())
+        };
+        reader.consume_unpin(taken);
+        if taken == 0 {
+            self.reader = None;
+            return Ok(None);
+        }
+        Ok(Some(bytes))
+    }
+
+    /// Ask for the log, or for what is new of it.
+    async fn connect(&mut self, follow: bool) -> std::result::Result<(), Failure> {
+        let resume = self.lines.as_ref().and_then(Lines::resume_from);
+        let params = LogParams {
+            container: Some(self.request.container.clone()),
+            follow,
+            timestamps: self.request.timestamps || self.lines.is_some(),
+            // `kube` rounds to the nearest second, which may be past the lines that are wanted
+            since_time: resume.or(self.request.since.map(whole_second)),
+            tail_lines: if resume.is_some() {
+                None
+            } else {
+                self.request.tail_lines.map(i64::from)
+            },
+            ..LogParams::default()
+        };
+        let pods: Api<Pod> = Api::namespaced(self.cluster.client().clone(), self.cluster.namespace());
+        let opening = tokio::time::timeout(OPEN_TIMEOUT, pods.log_stream(&self.request.pod, &params));
+        let reader = opening
+            .await
+            .map_err(|_| Failure::Timeout)?
+            .map_err(|error| Failure::from_kube(&error))?;
+        if let Some(lines) = &mut self.lines {
+            lines.restart();
+        }
+        self.reader = Some(Box::pin(reader));
+        Ok(())
+    }
+
+    async fn open_snapshot(&mut self) -> Result<()> {
+        let mut tries = self.cluster.tries(RETRY_BUDGET);
+        loop {
+            let failure = match self.connect(false).await {
+                Ok(()) => {
+                    self.step = Step::Read;
+                    return Ok(());
+                }
+                Err(failure) => failure,
+            };
+            match tries.pause(&failure) {
+                Some(pause) => tokio::time::sleep(pause).await,
+                None => return Err(open_error(failure)),
+            }
+        }
+    }
+
+    /// Wait for the container, then follow it.
+    async fn open_follow(&mut self) -> Result<Step> {
+        let Some(pod) = self.pod().await? else {
+            return Err(pod_deleted());
+        };
+        match life(&pod, &self.request.container) {
+            Life::Waiting(_) => {
+                self.rest().await;
+                return Ok(Step::Open);
+            }
+            Life::Never(reason) => return Err(not_started(&reason)),
+            Life::Running(id) => self.container_id = Some(id),
+            Life::Ended(_) => {}
+        }
+        match self.connect(true).await {
+            Ok(()) => {
+                self.failing_since = None;
+                Ok(Step::Read)
+            }
+            Err(failure) => {
+                let code = match &failure {
+                    Failure::Api { code, .. } => *code,
+                    _ => 0,
+                };
+                let since = *self.failing_since.get_or_insert_with(Instant::now);
+                let passing = failure.retry().is_some() || code == 400 || code == 404;
+                if !passing || since.elapsed() > REOPEN_FOR {
+                    return Err(open_error(failure));
+                }
+                self.rest().await;
+                Ok(Step::Open)
+            }
+        }
+    }
+
+    /// The connection has ended: has the log?
+    async fn ended(&mut self, error: Option<std::io::Error>) -> Result<Step> {
+        self.reader = None;
+        let Some(pod) = self.pod().await? else {
+            return Err(pod_deleted());
+        };
+        if !self.request.follow {
+            return match error {
+                None => Ok(Step::Done),
+                Some(error) => {
+                    tracing::warn!(pod = %self.request.pod, %error, "log stream failed");
+                    Err(Error::new(Kind::Internal, "logs_stream_error", ""))
+                }
+            };
+        }
+        let over = match life(&pod, &self.request.container) {
+            Life::Ended(_) => true,
+            // another instance of the container runs: ours has ended (S-415)
+            Life::Running(id) => self.container_id.as_ref().is_some_and(|known| *known != id),
+            Life::Waiting(_) | Life::Never(_) => false,
+        };
+        if !over {
+            self.rest().await;
+            return Ok(Step::Open);
+        }
+        if self.lines.as_ref().is_some_and(Lines::unstamped) || self.connect(false).await.is_err() {
+            return self.finish().await;
+        }
+        Ok(Step::LastRead)
+    }
+
+    /// The container has ended and its log is read: by itself, or because the pod is being deleted (G-31)?
+    async fn finish(&mut self) -> Result<Step> {
+        self.reader = None;
+        let give_up = Instant::now() + DELETION_WAIT;
+        loop {
+            let Some(pod) = self.pod().await? else {
+                return Err(pod_deleted());
+            };
+            let Some(asked) = deletion_asked_at(&pod) else {
+                return Ok(Step::Done);
+            };
+            if matches!(life(&pod, &self.request.container), Life::Ended(Some(at)) if at < asked) {
+                return Ok(Step::Done);
+            }
+            if Instant::now() >= give_up {
+                return Err(pod_deleted());
+            }
+            tokio::time::sleep(PAUSES.0).await;
+        }
+    }
+
+    /// The pod; `None` when it is gone, or another one has its name.
+    async fn pod(&mut self) -> Result<Option<Pod>> {
+        match get(&self.cluster, &self.request.pod).await {
+            Ok(pod) => Ok(Some(pod).filter(|pod| pod.metadata.uid == self.uid)),
+            Err(failure) if failure.is_not_found() => Ok(None),
+            Err(failure) => Err(failure.into_error()),
+        }
+    }
+
+    async fn rest(&mut self) {
+        tokio::time::sleep(self.pause).await;
+        self.pause = (self.pause * 3 / 2).min(PAUSES.1);
+    }
+}
+
+async fn get(cluster: &Cluster, name: &str) -> std::result::Result<Pod, Failure> {
+    let value = cluster.get("pods", name).await?;
+    serde_json::from_value(value).map_err(|error| Failure::Transport(format!("pod is not readable: {error}")))
+}
+
+fn not_started(reason: &str) -> Error {
+    Error::new(Kind::FailedPrecondition, "container_not_started", reason)
+}
+
+fn pod_deleted() -> Error {
+    Error::new(Kind::Unavailable, "pod_deleted", "")
+}
+
+/// The API server answers 400 for a container that has not started (G-32).
+fn open_error(failure: Failure) -> Error {
+    match &failure {
+        Failure::Api { code: 400, .. } => not_started(&failure.to_error().detail),
+        _ => failure.into_error(),
+    }
+}

@@ -1,0 +1,277 @@
+//! Starting a workload: claims, Secrets, then the pod, and back again when that fails (W-302, W-322, W-324, R-04, R-05).
+//!
+//! Whatever can be refused is refused before the first write. The writes run in a task of their own that the cluster
+//! tracks: a caller that goes away stops further tries, never the roll-back. Claims are never rolled back: they may hold
+//! data of the same volume. Only Secrets that this attempt made are removed, by name and uid.
+
+mod create;
+#[cfg(test)]
+mod tests;
+mod undo;
+
+use std::fmt;
+use std::time::Duration;
+
+use futures::future;
+use runner_core::labels;
+use runner_core::{Error, Kind, Result};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use self::create::NotCreated;
+use crate::client::{Call, Cluster};
+use crate::error::Failure;
+use crate::json::{meta, terminating};
+use crate::redact::Redactor;
+use crate::secrets::PlannedSecret;
+use crate::volumes::PlannedClaim;
+
+/// How long one object is tried to be created while the API server is busy.
+const CREATE_BUDGET: Duration = Duration::from_secs(20);
+/// The roll-back's own time, whatever became of the caller (W-324).
+const ROLL_BACK_BUDGET: Duration = Duration::from_secs(15);
+
+/// What one start creates.
+#[derive(Clone)]
+pub struct Objects {
+    /// The pod as the last plugin left it.
+    pub pod: Value,
+    /// In the order of the annotation.
+    pub secrets: Vec<PlannedSecret>,
+    /// Each name once.
+    pub claims: Vec<PlannedClaim>,
+}
+
+/// Names only: the environment in the pod may be secret.
+impl fmt::Debug for Objects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Objects")
+            .field("pod", &meta(&self.pod, "name"))
+            .field("secrets", &self.secrets)
+            .field("claims", &self.claims.iter().map(|c| &c.name).collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A started workload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Started {
+    /// Uid of the pod.
+    pub uid: String,
+}
+
+/// A Secret of this attempt.
+struct Made {
+    name: String,
+    uid: String,
+}
+
+impl Cluster {
+    /// Create everything and return as soon as the pod object exists (W-325).
+    pub async fn start(&self, objects: &Objects) -> Result<Started> {
+        let redactor = Redactor::new(objects);
+        let missing = self.missing_claims(&objects.claims).await?;
+        if !missing.is_empty() {
+            // a claim stays when the start fails, so look first whether it can succeed at all
+            self.refuse_second_start(&objects.pod).await?;
+        }
+        let attempt = Attempt::new(self, objects)?;
+        let gone = CancellationToken::new();
+        let _guard = gone.clone().drop_guard();
+        let secrets = objects.secrets.clone();
+        let task = self
+            .tasks()
+            .spawn(async move { attempt.run(&missing, &secrets, &gone).await });
+        match task.await {
+            Ok(result) => result.map_err(|e| redactor.clean(e)),
+            Err(e) => Err(Error::internal("start_failed", e)),
+        }
+    }
+
+    /// Look all claims up at once; the manifests of those to create, or the first reason why one cannot be used.
+    async fn missing_claims(&self, claims: &[PlannedClaim]) -> Result<Vec<Value>> {
+        let found = future::join_all(claims.iter().map(|c| self.find("persistentvolumeclaims", &c.name))).await;
+        let mut missing = Vec::new();
+        for (claim, found) in claims.iter().zip(found) {
+            match found.map_err(Failure::into_error)? {
+                Some(existing) => refuse_terminating(&claim.name, &existing)?,
+                None => missing.push(claim.manifest.clone()?),
+            }
+        }
+        Ok(missing)
+    }
+
+    async fn refuse_second_start(&self, pod: &Value) -> Result<()> {
+        let name = meta(pod, "name").unwrap_or_default();
+        match self.find("pods", name).await.map_err(Failure::into_error)? {
+            None => Ok(()),
+            Some(existing) => {
+                let note = if terminating(&existing) {
+                    ", it is being deleted: try again when it is gone"
+                } else {
+                    ""
+                };
+                Err(Error::new(
+                    Kind::AlreadyExists,
+                    "resource already exists",
+                    format!("pods {name:?}{note}"),
+                ))
+            }
+        }
+    }
+}
+
+///
+fn refuse_terminating(name: &str, claim: &Value) -> Result<()> {
+    if terminating(claim) {
+        Err(Error::new(Kind::FailedPrecondition, "pvc_not_reusable", name))
+    } else {
+        Ok(())
+    }
+}
+
+/// One attempt to start one workload.
+struct Attempt {
+    cluster: Cluster,
+    /// Marks what this attempt made (W-1310).
+    id: String,
+    pod_name: String,
+    create_pod: Call,
+}
+
+impl Attempt {
+    fn new(cluster: &Cluster, objects: &Objects) -> Result<Self> {
+        let id = uuid::Uuid::new_v4().to_string();
+        let mut pod = objects.pod.clone();
+        let pod_name = meta(&pod, "name").unwrap_or_default().to_owned();
+        let annotations = pod
+            .get_mut("metadata")
+            .and_then(Value::as_object_mut)
+            .and_then(|m| m.entry("annotations").or_insert_with(|| json!({})).as_object_mut())
+            .ok_or_else(|| Error::internal("pod_without_metadata", "the planned pod has no metadata"))?;
+        annotations.insert(labels::STARTUP_ATTEMPT.to_owned(), json!(id));
+        let create_pod = Call::create(cluster.path("pods", None).map_err(Failure::into_error)?, &pod);
+        Ok(Self {
+            cluster: cluster.clone(),
+            id,
+            pod_name,
+            create_pod,
+        })
+    }
+
+    async fn run(&self, claims: &[Value], secrets: &[PlannedSecret], gone: &CancellationToken) -> Result<Started> {
+        for claim in claims {
+            self.create_claim(claim, gone).await?;
+        }
+        let results = future::join_all(secrets.iter().map(|s| self.create_secret(s, gone))).await;
+        let mut made = Vec::new();
+        let mut first_failure = None;
+        for (secret, result) in secrets.iter().zip(results) {
+            match result {
+                Ok(uid) => made.push(Made {
+                    name: secret.name.clone(),
+                    uid,
+                }),
+                Err(not_created) => {
+                    if not_created.unknown {
+                        made.extend(self.resolve_secret(&secret.name).await);
+                    }
+                    first_failure.get_or_insert(not_created.failure);
+                }
+            }
+        }
+        if let Some(failure) = first_failure {
+            self.remove_secrets(&made).await;
+            return Err(failure.into_error());
+        }
+        if gone.is_cancelled() {
+            // nobody waits for this pod any more
+            self.remove_secrets(&made).await;
+            return Err(Failure::Cancelled.into_error());
+        }
+        match self.create("pods", &self.pod_name, &self.create_pod, gone).await {
+            Ok(uid) => Ok(self.finish(uid, made)),
+            Err(not_created) => self.give_up(not_created, made).await,
+        }
+    }
+
+    /// The pod exists: give it the Secrets, without keeping the caller waiting (W-522).
+    fn finish(&self, uid: String, made: Vec<Made>) -> Started {
+        let owner = json!([{ "apiVersion": "v1", "kind": "Pod", "name": self.pod_name, "uid": uid }]);
+        let cluster = self.unhurried();
+        if !made.is_empty() {
+            self.cluster.tasks().spawn(async move {
+                let owned = made.iter().map(|secret| {
+                    // the uid in a merge patch is a precondition
+                    let patch = json!({ "metadata": { "uid": secret.uid, "ownerReferences": owner } });
+                    let cluster = &cluster;
+                    async move {
+                        let path = cluster.path("secrets", Some(&secret.name))?;
+                        cluster.call_retrying(&Call::merge_patch(path, &patch)).await
+                    }
+                });
+                for (secret, result) in made.iter().zip(future::join_all(owned).await) {
+                    if let Err(failure) = result {
+                        tracing::warn!(secret = secret.name, error = %failure, "startup secret owner not attached");
+                    }
+                }
+            });
+        }
+        Started { uid }
+    }
+
+    /// W-511, W-512
+    async fn create_claim(&self, manifest: &Value, gone: &CancellationToken) -> Result<()> {
+        let name = meta(manifest, "name").unwrap_or_default();
+        let path = self
+            .cluster
+            .path("persistentvolumeclaims", None)
+            .map_err(Failure::into_error)?;
+        let mut tries = self.cluster.tries(CREATE_BUDGET);
+        let call = Call::create(path, manifest);
+        loop {
+            let failure = match self.cluster.call(&call).await {
+                Ok(_) => {
+                    tracing::info!(pvc = name, "created pvc");
+                    return Ok(());
+                }
+                Err(failure) if failure.is_already_exists() => {
+                    // made by another start, or by a try whose answer was lost
+                    match self
+                        .cluster
+                        .find("persistentvolumeclaims", name)
+                        .await
+                        .map_err(Failure::into_error)?
+                    {
+                        Some(existing) => return refuse_terminating(name, &existing),
+                        None => failure,
+                    }
+                }
+                Err(failure) => failure,
+            };
+            self.pause(&mut tries, &failure, gone)
+                .await
+                .map_err(Failure::into_error)?;
+        }
+    }
+
+    async fn create_secret(&self, secret: &PlannedSecret, gone: &CancellationToken) -> Result<String, NotCreated> {
+        let known = |failure| NotCreated {
+            failure,
+            unknown: false,
+        };
+        let path = self.cluster.path("secrets", None).map_err(known)?;
+        self.create(
+            "secrets",
+            &secret.name,
+            &Call::create(path, &secret.to_manifest(&self.id)),
+            gone,
+        )
+        .await
+    }
+
+    /// The cluster without the caller's deadline.
+    fn unhurried(&self) -> Cluster {
+        self.cluster.until(None)
+    }
+}
