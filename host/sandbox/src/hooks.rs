@@ -1,0 +1,239 @@
+//! The hooks: which of them a component serves, and one call of a guest. Each file below is one hook's call.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use serde_json::Value;
+use wasmtime::Store;
+use wasmtime::component::{Component, Instance, InstancePre};
+
+use crate::bindings::exports::runner::policy as exports;
+use crate::engine::{Engine, Halt};
+use crate::error::{CallError, one_line, reason};
+use crate::limits::{LimitExceeded, Limits};
+use crate::store::{self, CallContext, HostState};
+use crate::wit_name::{PACKAGE, Standing, VERSION, WitName};
+
+pub(crate) mod capability;
+pub(crate) mod catalog;
+pub(crate) mod flavor;
+pub(crate) mod plugin;
+pub(crate) mod pod;
+
+/// What a plugin can decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Hook {
+    /// Catalog documents into a catalog.
+    CatalogMapping,
+    /// Sizes of containers.
+    FlavorSizing,
+    /// Capabilities of a request.
+    CapabilityPolicy,
+    /// Changes of the finished pod.
+    PodMutation,
+}
+
+impl Hook {
+    /// Name of the interface.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::CatalogMapping => "catalog-mapping",
+            Self::FlavorSizing => "flavor-sizing",
+            Self::CapabilityPolicy => "capability-policy",
+            Self::PodMutation => "pod-mutation",
+        }
+    }
+}
+
+impl std::fmt::Display for Hook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Where the functions of each hook are in the component.
+#[derive(Clone)]
+pub(crate) struct Entrypoints {
+    pub(crate) plugin: exports::plugin::GuestIndices,
+    pub(crate) catalog: Option<exports::catalog_mapping::GuestIndices>,
+    pub(crate) flavor: Option<exports::flavor_sizing::GuestIndices>,
+    pub(crate) capability: Option<exports::capability_policy::GuestIndices>,
+    pub(crate) pod: Option<exports::pod_mutation::GuestIndices>,
+}
+
+impl Entrypoints {
+    /// Every hook that the component exports, or every reason why it cannot be served. Exports that are not ours are
+    /// ignored: compilers add some.
+    pub(crate) fn find(
+        engine: &wasmtime::Engine,
+        component: &Component,
+        pre: &InstancePre<HostState>,
+    ) -> Result<Self, Vec<String>> {
+        let mut problems = Vec::new();
+        let mut ours = Vec::new();
+        let ty = component.component_type();
+        for (name, _) in ty.exports(engine) {
+            let exported = WitName::parse(name);
+            match exported.standing() {
+                Standing::Ours => ours.push((exported.interface.to_owned(), name.to_owned())),
+                Standing::OtherVersion => problems.push(format!(
+                    "exports {name}; this host calls {PACKAGE}/{}@{VERSION} and takes plugins of every 0.1.x",
+                    exported.interface
+                )),
+                Standing::Wasi | Standing::Foreign => {}
+            }
+        }
+        let mut find = Finder { ours: &ours, problems };
+        let plugin = find.hook("plugin", || exports::plugin::GuestIndices::new(pre));
+        let catalog = find.hook("catalog-mapping", || exports::catalog_mapping::GuestIndices::new(pre));
+        let flavor = find.hook("flavor-sizing", || exports::flavor_sizing::GuestIndices::new(pre));
+        let capability = find.hook("capability-policy", || {
+            exports::capability_policy::GuestIndices::new(pre)
+        });
+        let pod = find.hook("pod-mutation", || exports::pod_mutation::GuestIndices::new(pre));
+        let mut problems = find.problems;
+        match plugin {
+            Some(plugin) if problems.is_empty() => Ok(Self {
+                plugin,
+                catalog,
+                flavor,
+                capability,
+                pod,
+            }),
+            None if problems.is_empty() => {
+                problems.push(format!(
+                    "is not a runner plugin: it does not export {PACKAGE}/plugin@{VERSION}"
+                ));
+                Err(problems)
+            }
+            _ => Err(problems),
+        }
+    }
+
+    pub(crate) fn hooks(&self) -> Vec<Hook> {
+        [
+            (self.catalog.is_some(), Hook::CatalogMapping),
+            (self.flavor.is_some(), Hook::FlavorSizing),
+            (self.capability.is_some(), Hook::CapabilityPolicy),
+            (self.pod.is_some(), Hook::PodMutation),
+        ]
+        .into_iter()
+        .filter_map(|(served, hook)| served.then_some(hook))
+        .collect()
+    }
+
+    /// Types are compared only here: a hook whose records differ from ours fails now, not at the first request.
+    pub(crate) fn load_all(&self, store: &mut Store<HostState>, instance: &Instance) -> wasmtime::Result<()> {
+        self.plugin.load(&mut *store, instance)?;
+        self.catalog
+            .as_ref()
+            .map(|found| found.load(&mut *store, instance))
+            .transpose()?;
+        self.flavor
+            .as_ref()
+            .map(|found| found.load(&mut *store, instance))
+            .transpose()?;
+        self.capability
+            .as_ref()
+            .map(|found| found.load(&mut *store, instance))
+            .transpose()?;
+        self.pod
+            .as_ref()
+            .map(|found| found.load(&mut *store, instance))
+            .transpose()?;
+        Ok(())
+    }
+}
+
+struct Finder<'a> {
+    ours: &'a [(String, String)],
+    problems: Vec<String>,
+}
+
+impl Finder<'_> {
+    fn hook<T>(&mut self, interface: &str, find: impl FnOnce() -> wasmtime::Result<T>) -> Option<T> {
+        let (_, name) = self.ours.iter().find(|(exported, _)| exported == interface)?;
+        match find() {
+            Ok(found) => Some(found),
+            Err(error) => {
+                self.problems.push(format!(
+                    "{name} is not what {PACKAGE}@{VERSION} says: {}",
+                    chain(&error)
+                ));
+                None
+            }
+        }
+    }
+}
+
+/// An error with its causes, in one line.
+pub(crate) fn chain(error: &wasmtime::Error) -> String {
+    let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
+    one_line(&causes.join(": "), 1024)
+}
+
+/// What is needed to call a plugin.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    pub(crate) engine: Engine,
+    pub(crate) pre: InstancePre<HostState>,
+    pub(crate) plugin: Arc<str>,
+    /// JSON text.
+    pub(crate) settings: Arc<str>,
+    pub(crate) limits: Arc<Limits>,
+}
+
+/// A call in progress.
+pub(crate) type Calling<'a, T> = Pin<Box<dyn Future<Output = wasmtime::Result<T>> + Send + 'a>>;
+
+impl Caller {
+    /// Call a fresh instance, on the plugin threads.
+    pub(crate) async fn call<T, F>(&self, hook: &'static str, pod: Option<Arc<Value>>, call: F) -> Result<T, CallError>
+    where
+        F: for<'a> FnOnce(&'a mut Store<HostState>, &'a Instance) -> Calling<'a, T> + Send + 'static,
+        T: Send + 'static,
+    {
+        let context = CallContext {
+            plugin: Arc::clone(&self.plugin),
+            hook,
+            settings: Arc::clone(&self.settings),
+            limits: Arc::clone(&self.limits),
+            pod,
+        };
+        let pre = self.pre.clone();
+        let job = move |deadline| async move {
+            let limits = Arc::clone(&context.limits);
+            let mut store = store::open(pre.engine(), context, deadline);
+            let answer = match pre.instantiate_async(&mut store).await {
+                Ok(instance) => call(&mut store, &instance).await,
+                Err(error) => Err(error),
+            };
+            answer.map_err(|error| reason(&error, &store.data().stderr(), &limits))
+        };
+        let answer = match self.engine.run(self.limits.time, job).await {
+            Ok(answer) => answer,
+            Err(Halt::Time) => Err(LimitExceeded::time(self.limits.time).to_string()),
+            Err(Halt::Busy) => Err("all slots of the engine are in use".to_owned()),
+            Err(Halt::Lost) => Err("the call was ended by the host".to_owned()),
+        };
+        answer.map_err(|reason| self.failed(hook, reason))
+    }
+
+    /// The plugin's fault.
+    pub(crate) fn failed(&self, hook: &'static str, reason: impl AsRef<str>) -> CallError {
+        CallError::Failed {
+            plugin: self.plugin.to_string(),
+            hook,
+            reason: one_line(reason.as_ref(), 1024),
+        }
+    }
+
+    /// A refusal of the plugin, or its fault when that is none.
+    pub(crate) fn refused(&self, hook: &'static str, refusal: Result<runner_core::Error, String>) -> CallError {
+        match refusal {
+            Ok(error) => CallError::Refused(error),
+            Err(reason) => self.failed(hook, reason),
+        }
+    }
+}
