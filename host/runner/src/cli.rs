@@ -1,0 +1,60 @@
+//! The command line: one file a command; this is the table.
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+#[cfg(feature = "embedded")]
+mod demo;
+mod output;
+mod plan;
+mod serve;
+
+/// Runs agent workloads on Kubernetes behind agynio.api.runner.v1.RunnerService; policy is made by WebAssembly plugins.
+#[derive(Debug, Parser)]
+#[command(name = "runner-host", version, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve the gRPC API
+    Serve(serve::Args),
+    /// Show the whole thing at work: a tour on the embedded cluster, in seconds
+    #[cfg(feature = "embedded")]
+    Demo(demo::Args),
+    /// Print the pod that a request would become, and which plugin set which field; no cluster is needed
+    Plan(plan::Args),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Run the program. Exit codes: 0 done, 1 failed, 2 wrong usage.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => return output::failed(&format!("start the async runtime: {error}")),
+    };
+    let result = runtime.block_on(async {
+        match cli.command {
+            Command::Serve(args) => serve::run(args).await,
+            #[cfg(feature = "embedded")]
+            Command::Demo(args) => demo::run(args).await,
+            Command::Plan(args) => plan::run(args).await,
+            Command::Completions { shell } => {
+                clap_complete::generate(shell, &mut Cli::command(), "runner-host", &mut std::io::stdout());
+                Ok(())
+            }
+        }
+    });
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => output::failed(&format!("{error:#}")),
+    }
+}

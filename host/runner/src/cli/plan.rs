@@ -1,0 +1,153 @@
+//! `runner-host plan`: the pod of a request and the origin of each field that a plugin set, without a cluster.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+use prost::Message as _;
+use prost_reflect::{DescriptorPool, DynamicMessage};
+use runner_k8s::volumes::ClaimDefaults;
+use serde_json::{Value, json};
+
+use super::output::{self, Format};
+use crate::config::Options;
+use crate::plan::Plan;
+use crate::proto::DESCRIPTORS;
+use crate::proto::runner_v1::StartWorkloadRequest;
+use crate::{convert, policy};
+
+/// Print the pod that a request would become.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A StartWorkloadRequest as protobuf JSON, or the same as YAML; - reads standard input
+    #[arg(short, long, value_name = "FILE")]
+    file: PathBuf,
+
+    /// Form of the output
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+
+    #[command(flatten)]
+    options: Options,
+}
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
+    // plugins' log lines would mix with the plan; problems come as errors
+    let config = args.options.check(true).map_err(|error| anyhow!("load config: {error}"))?;
+    let request = read(&args.file)?;
+    let engine = policy::engine(&config.policy).map_err(|error| anyhow!("load config: {error}"))?;
+    let revision = policy::load(&engine, &config.policy).await.map_err(|error| anyhow!("load config: {error}"))?;
+    let spec = convert::start::spec(request).map_err(|error| refused(&error))?;
+    let namespace = config.namespace.as_deref().unwrap_or("default");
+    let claim_defaults: &ClaimDefaults = &config.claim_defaults;
+    let settings = crate::plan::Settings { namespace, claim_defaults };
+    let plan = crate::plan::plan(spec, &revision, settings).await.map_err(|error| refused(&error))?;
+    match args.output {
+        Format::Text => print_text(&plan, revision.id()),
+        Format::Json => print_json(&plan, revision.id()),
+    }
+}
+
+/// The gRPC code that a caller would see, then the text.
+fn refused(error: &runner_core::Error) -> anyhow::Error {
+    anyhow!("request refused: {:?}: {error}", error.kind)
+}
+
+fn read(path: &Path) -> anyhow::Result<StartWorkloadRequest> {
+    let name = path.display().to_string();
+    let text = if name == "-" {
+        std::io::read_to_string(std::io::stdin()).context("read standard input")?
+    } else {
+        std::fs::read_to_string(path).with_context(|| format!("read {name}"))?
+    };
+    request(&text).with_context(|| format!("{name} is not a StartWorkloadRequest"))
+}
+
+/// Protobuf JSON is JSON, and JSON is YAML.
+fn request(text: &str) -> anyhow::Result<StartWorkloadRequest> {
+    let value: Value = serde_saphyr::from_str(text)?;
+    if !value.is_object() {
+        bail!("expected an object with fields such as main, flavor, capabilities");
+    }
+    let pool = DescriptorPool::decode(DESCRIPTORS)?;
+    let descriptor = pool
+        .get_message_by_name("agynio.api.runner.v1.StartWorkloadRequest")
+        .context("the message is missing from this binary")?;
+    let message = DynamicMessage::deserialize(descriptor, value)?;
+    Ok(StartWorkloadRequest::decode(message.encode_to_vec().as_slice())?)
+}
+
+/// The claims that would be made, should they not exist; one that cannot be made shows its error.
+fn claims(plan: &Plan) -> Vec<Value> {
+    plan.objects
+        .claims
+        .iter()
+        .map(|claim| match &claim.manifest {
+            Ok(manifest) => manifest.clone(),
+            Err(error) => json!({"name": claim.name, "error": error.to_string()}),
+        })
+        .collect()
+}
+
+fn print_text(plan: &Plan, revision: &str) -> anyhow::Result<()> {
+    output::text(serde_saphyr::to_string(&plan.objects.pod)?.trim_end());
+    for claim in claims(plan) {
+        output::text(format!("---\n{}", serde_saphyr::to_string(&claim)?.trim_end()));
+    }
+    output::text(origins(plan, revision));
+    Ok(())
+}
+
+/// As YAML comments, so that the output stays a document that kubectl reads.
+pub(crate) fn origins(plan: &Plan, revision: &str) -> String {
+    let mut lines = vec![format!("# revision {revision}")];
+    for origin in plan.origins.iter() {
+        let what = match (&origin.old, &origin.new) {
+            (None, Some(new)) => format!("set to {}", short(new)),
+            (Some(old), Some(new)) => format!("{} -> {}", short(old), short(new)),
+            (_, None) => "removed".to_owned(),
+        };
+        lines.push(format!("# {}  {}  {what}", origin.pointer, origin.plugin));
+    }
+    for conflict in plan.origins.conflicts() {
+        lines.push(format!("# conflict at {}: {} overwrote {}", conflict.pointer, conflict.second, conflict.first));
+    }
+    lines.join("\n")
+}
+
+fn short(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(100) {
+        None => text,
+        Some((cut, _)) => format!("{}…", text.get(..cut).unwrap_or_default()),
+    }
+}
+
+fn print_json(plan: &Plan, revision: &str) -> anyhow::Result<()> {
+    output::json(&json!({
+        "revision": revision,
+        "pod": plan.objects.pod,
+        "claims": claims(plan),
+        "secrets": plan.objects.secrets.iter().map(|s| &s.name).collect::<Vec<_>>(),
+        "sidecars": plan.sidecars,
+        "origins": plan.origins.iter().collect::<Vec<_>>(),
+        "conflicts": plan.origins.conflicts(),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_and_yaml_say_the_same() {
+        let json = request(r#"{"main": {"image": "a:1", "cmd": ["x"]}, "workloadId": "w", "capabilities": ["c"]}"#).unwrap();
+        let yaml = request("main:\n  image: a:1\n  cmd: [x]\nworkload_id: w\ncapabilities: [c]\n").unwrap();
+        assert_eq!(json, yaml);
+    }
+
+    #[test]
+    fn an_unknown_field_is_named() {
+        let error = format!("{:#}", request("main: {imgae: a}").unwrap_err());
+        assert!(error.contains("imgae"), "{error}");
+    }
+}

@@ -1,0 +1,244 @@
+//! Settings: flags and environment in one struct, checked once into values that the server uses (W-101..W-116).
+//!
+//! Error texts are the contract's; the caller puts `load config: ` before them (W-210). A variable that is set but
+//! blank counts as unset where the contract does not say otherwise.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use runner_core::quantity::Quantity;
+use runner_k8s::volumes::ClaimDefaults;
+use runner_sandbox::Document;
+use serde_json::{Map, Value};
+
+/// What `serve` takes.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Options {
+    /// Address to serve gRPC on: HOST:PORT, or :PORT for all interfaces [default: :50051]
+    #[arg(long, env = "GRPC_ADDR", value_name = "ADDR", help_heading = "Serving")]
+    pub grpc_addr: Option<String>,
+
+    /// Log level: debug, info, warn or error; anything else is info [default: info]
+    #[arg(long, env = "LOG_LEVEL", value_name = "LEVEL", help_heading = "Serving")]
+    pub log_level: Option<String>,
+
+    /// Namespace of the workloads; required unless --embedded
+    #[arg(long, env = "KUBE_NAMESPACE", value_name = "NAME", help_heading = "Kubernetes")]
+    pub namespace: Option<String>,
+
+    /// Kubeconfig file; unset uses the service account of the pod, then ~/.kube/config
+    #[arg(long, env = "KUBECONFIG", value_name = "FILE", help_heading = "Kubernetes")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// StorageClass of claims that name none; unset leaves it to the cluster
+    #[arg(long, env = "PVC_STORAGE_CLASS", value_name = "CLASS", help_heading = "Kubernetes")]
+    pub pvc_storage_class: Option<String>,
+
+    /// Size of claims that name none, a Kubernetes quantity [default: 10Gi]
+    #[arg(long, env = "PVC_STORAGE_SIZE", value_name = "QUANTITY", help_heading = "Kubernetes")]
+    pub pvc_storage_size: Option<String>,
+
+    /// Catalog document for the catalog plugin; a missing file is an empty catalog
+    #[arg(long, env = "CATALOG_PATH", value_name = "FILE", help_heading = "Policy")]
+    pub catalog: Option<PathBuf>,
+
+    /// Plugins file; unset serves with the built-in plugins
+    #[arg(long, env = "RUNNER_PLUGINS", value_name = "FILE", help_heading = "Policy")]
+    pub plugins: Option<PathBuf>,
+
+    /// Directory for compiled plugins [default: runner-host in the user's cache directory, if there is one]
+    #[arg(long, env = "RUNNER_PLUGIN_CACHE", value_name = "DIR", help_heading = "Policy")]
+    pub plugin_cache: Option<PathBuf>,
+
+    /// Implementations of capabilities: a JSON object from capability to implementation, for the built-in plugins
+    #[arg(long, env = "CAPABILITY_IMPLEMENTATIONS", value_name = "JSON", help_heading = "Policy")]
+    pub capability_implementations: Option<String>,
+
+    /// Serve on an overlay network; not offered by this version, so only false is accepted
+    #[arg(long, env = "ZITI_ENABLED", value_name = "BOOL", help_heading = "Serving")]
+    pub ziti_enabled: Option<String>,
+}
+
+/// Settings of the policy: plugins and catalog.
+#[derive(Debug, Clone, Default)]
+pub struct PolicyConfig {
+    /// Catalog documents, read.
+    pub documents: Vec<Document>,
+    /// The plugins file.
+    pub plugins: Option<PathBuf>,
+    /// Where compiled plugins are kept.
+    pub plugin_cache: Option<PathBuf>,
+    /// Settings from the environment, for the built-in plugins whose schema knows them.
+    pub shared_settings: Map<String, Value>,
+}
+
+/// Checked settings.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// As given; bound by the server.
+    pub grpc_addr: String,
+    /// None only for the embedded cluster.
+    pub namespace: Option<String>,
+    /// Kubeconfig file.
+    pub kubeconfig: Option<PathBuf>,
+    /// For claims that say nothing themselves.
+    pub claim_defaults: ClaimDefaults,
+    /// Plugins and catalog.
+    pub policy: PolicyConfig,
+}
+
+impl Options {
+    /// Check everything, in the contract's order; the first problem wins. `embedded` makes the namespace optional.
+    pub fn check(self, embedded: bool) -> Result<Config, String> {
+        // whole, so that a new option cannot be forgotten here
+        let Self {
+            grpc_addr,
+            log_level: _, // used before the configuration is checked, see telemetry
+            namespace,
+            kubeconfig,
+            pvc_storage_class,
+            pvc_storage_size,
+            catalog,
+            plugins,
+            plugin_cache,
+            capability_implementations,
+            ziti_enabled,
+        } = self;
+        let namespace = namespace.map(|n| n.trim().to_owned()).filter(|n| !n.is_empty());
+        if namespace.is_none() && !embedded {
+            return Err("KUBE_NAMESPACE is required".to_owned());
+        }
+        if let Some(name) = &namespace {
+            runner_core::names::dns_label(name).map_err(|reason| format!("invalid KUBE_NAMESPACE: {reason}"))?;
+        }
+        overlay(ziti_enabled.as_deref())?;
+        let documents = documents(catalog.as_deref())?;
+        let claim_defaults = ClaimDefaults {
+            storage_class: pvc_storage_class.map(|c| c.trim().to_owned()).filter(|c| !c.is_empty()),
+            size: storage_size(pvc_storage_size)?,
+        };
+        let shared_settings = capability_settings(capability_implementations.as_deref())?;
+        Ok(Config {
+            grpc_addr: grpc_addr.filter(|a| !a.trim().is_empty()).unwrap_or_else(|| ":50051".to_owned()),
+            namespace,
+            kubeconfig: kubeconfig.filter(|p| !p.as_os_str().is_empty()),
+            claim_defaults,
+            policy: PolicyConfig {
+                documents,
+                plugins: plugins.filter(|p| !p.as_os_str().is_empty()),
+                plugin_cache: plugin_cache.filter(|p| !p.as_os_str().is_empty()).or_else(default_plugin_cache),
+                shared_settings,
+            },
+        })
+    }
+}
+
+/// W-104. The overlay is not built in; saying so beats serving without it.
+fn overlay(value: Option<&str>) -> Result<(), String> {
+    match value {
+        None | Some("0" | "f" | "F" | "FALSE" | "false" | "False") => Ok(()),
+        Some("") => Err("ZITI_ENABLED must be true or false".to_owned()),
+        Some("1" | "t" | "T" | "TRUE" | "true" | "True") => {
+            Err("ZITI_ENABLED is true, but this version cannot serve on the overlay".to_owned())
+        }
+        Some(other) => Err(format!("invalid ZITI_ENABLED: {other:?}; valid are true and false")),
+    }
+}
+
+/// W-901: blank or missing is empty.
+fn documents(path: Option<&Path>) -> Result<Vec<Document>, String> {
+    let Some(path) = path.filter(|p| !p.as_os_str().is_empty()) else { return Ok(Vec::new()) };
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(vec![Document { name: path.display().to_string(), text }]),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(format!("read catalog {}: {error}", path.display())),
+    }
+}
+
+/// W-110
+fn storage_size(value: Option<String>) -> Result<String, String> {
+    let text = value.unwrap_or_else(|| "10Gi".to_owned());
+    match Quantity::parse(text.trim()) {
+        Ok(quantity) if quantity.is_positive() => Ok(text.trim().to_owned()),
+        Ok(_) => Err(format!("invalid PVC_STORAGE_SIZE: {text:?} must be greater than zero")),
+        Err(error) => Err(format!("invalid PVC_STORAGE_SIZE: {error}")),
+    }
+}
+
+/// W-112: the shape only; which names and values there are is for the plugin to say.
+fn capability_settings(value: Option<&str>) -> Result<Map<String, Value>, String> {
+    let Some(text) = value.filter(|v| !v.trim().is_empty()) else { return Ok(Map::new()) };
+    let invalid = |reason: String| format!("invalid CAPABILITY_IMPLEMENTATIONS: {reason}");
+    let object: Map<String, Value> = serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
+    if let Some((key, _)) = object.iter().find(|(_, value)| !value.is_string()) {
+        return Err(invalid(format!("the value of {key:?} must be a string")));
+    }
+    let mut settings = Map::new();
+    if !object.is_empty() {
+        settings.insert("capabilityImplementations".to_owned(), Value::Object(object));
+    }
+    Ok(settings)
+}
+
+fn default_plugin_cache() -> Option<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    absolute("XDG_CACHE_HOME")
+        .or_else(|| absolute("HOME").map(|home| home.join(".cache")))
+        .map(|cache| cache.join("runner-host").join("plugins"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(change: impl FnOnce(&mut Options)) -> Result<Config, String> {
+        let mut options = Options { namespace: Some("ns".into()), ..Options::default() };
+        change(&mut options);
+        options.check(false)
+    }
+
+    /// W-102..W-112
+    #[test]
+    fn errors() {
+        let cases: [(&str, fn(&mut Options), &str); 10] = [
+            ("no namespace", |o| o.namespace = None, "KUBE_NAMESPACE is required"),
+            ("blank namespace", |o| o.namespace = Some(" ".into()), "KUBE_NAMESPACE is required"),
+            ("blank ziti", |o| o.ziti_enabled = Some(String::new()), "ZITI_ENABLED must be true or false"),
+            ("bad ziti", |o| o.ziti_enabled = Some("yes".into()), "invalid ZITI_ENABLED: "),
+            ("bad size", |o| o.pvc_storage_size = Some("10Gb".into()), "invalid PVC_STORAGE_SIZE: "),
+            ("empty size", |o| o.pvc_storage_size = Some(String::new()), "invalid PVC_STORAGE_SIZE: "),
+            ("zero size", |o| o.pvc_storage_size = Some("0".into()), "invalid PVC_STORAGE_SIZE: "),
+            (
+                "not an object",
+                |o| o.capability_implementations = Some("[]".into()),
+                "invalid CAPABILITY_IMPLEMENTATIONS: ",
+            ),
+            (
+                "not text",
+                |o| o.capability_implementations = Some(r#"{"a":1}"#.into()),
+                "invalid CAPABILITY_IMPLEMENTATIONS: ",
+            ),
+            ("a directory", |o| o.catalog = Some("/".into()), "read catalog /: "),
+        ];
+        for (name, change, wanted) in cases {
+            let error = check(change).unwrap_err();
+            assert!(error.starts_with(wanted), "{name}: {error}");
+        }
+    }
+
+    /// W-102, W-108..W-112
+    #[test]
+    fn defaults() {
+        let config = check(|o| {
+            o.grpc_addr = Some(String::new());
+            o.catalog = Some("/does/not/exist".into());
+            o.capability_implementations = Some("{}".into());
+            o.pvc_storage_class = Some(String::new());
+        })
+        .unwrap();
+        assert_eq!(config.grpc_addr, ":50051");
+        assert!(config.policy.documents.is_empty() && config.policy.shared_settings.is_empty());
+        assert_eq!(config.claim_defaults.size, "10Gi");
+        assert_eq!(config.claim_defaults.storage_class, None);
+    }
+}

@@ -1,0 +1,17 @@
+//! runner-host: the gRPC API `agynio.api.runner.v1.RunnerService` on Kubernetes, with every policy decision made by
+//! sandboxed WebAssembly plugins. The binary is a thin shell around this library, so that tests start the same server.
+#![forbid(unsafe_code)]
+
+pub mod cli;
+pub mod config;
+pub mod convert;
+#[cfg(feature = "embedded")]
+pub mod embedded;
+mod executions;
+pub mod plan;
+pub mod policy;
+pub mod proto;
+mod rpc;
+pub mod server;
+mod status;
+pub mod telemetry;

@@ -1,0 +1,155 @@
+//! The service: every RPC is one line that hands over to a file of its own under `rpc/`.
+
+use std::sync::Arc;
+
+use runner_k8s::Cluster;
+use runner_k8s::volumes::ClaimDefaults;
+use runner_sandbox::Revision;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tonic::{Request, Response, Status, Streaming};
+
+use crate::executions::Executions;
+use crate::proto::runner_v1::runner_service_server::RunnerService;
+use crate::proto::runner_v1::*;
+use crate::status::status;
+
+mod deadline;
+mod exec;
+mod find_workloads_by_labels;
+mod get_workload_labels;
+mod inspect_workload;
+mod list_volumes;
+mod list_workloads;
+mod list_workloads_by_volume;
+mod logs;
+mod remove_volume;
+mod remove_workload;
+mod start_workload;
+mod stop_workload;
+mod touch_workload;
+
+/// What the RPCs share.
+#[derive(Clone)]
+pub struct Service {
+    /// The namespace that workloads live in.
+    pub(crate) cluster: Cluster,
+    /// The policy in force.
+    pub(crate) revision: Arc<Revision>,
+    /// For claims that say nothing themselves.
+    pub(crate) claim_defaults: Arc<ClaimDefaults>,
+    /// Running execs by id.
+    pub(crate) executions: Arc<Executions>,
+    /// Everything that runs beside the handlers; awaited at shutdown.
+    pub(crate) tasks: TaskTracker,
+    /// Streams end when it is cancelled.
+    pub(crate) shutdown: CancellationToken,
+}
+
+type Answer<T> = Result<Response<T>, Status>;
+
+impl Service {
+    /// The cluster with the caller's deadline, and the message.
+    fn open<T>(&self, request: Request<T>) -> (Cluster, T) {
+        (self.cluster.until(deadline::of(request.metadata())), request.into_inner())
+    }
+}
+
+fn answer<T>(result: runner_core::Result<T>) -> Answer<T> {
+    result.map(Response::new).map_err(status)
+}
+
+/// An RPC that is not offered yet.
+fn later<T>(rpc: &str) -> Answer<T> {
+    Err(Status::unimplemented(format!("{rpc} is not offered by this version of runner-host")))
+}
+
+#[tonic::async_trait]
+impl RunnerService for Service {
+    type StreamWorkloadLogsStream = logs::LogStream;
+    type StreamEventsStream = tokio_stream::Empty<Result<StreamEventsResponse, Status>>;
+    type ExecStream = exec::ExecStream;
+
+    /// S-201
+    async fn ready(&self, _: Request<ReadyRequest>) -> Answer<ReadyResponse> {
+        Ok(Response::new(ReadyResponse { status: "ok".to_owned() }))
+    }
+
+    async fn start_workload(&self, request: Request<StartWorkloadRequest>) -> Answer<StartWorkloadResponse> {
+        let (cluster, message) = self.open(request);
+        answer(start_workload::call(self, cluster, message).await)
+    }
+
+    async fn stop_workload(&self, request: Request<StopWorkloadRequest>) -> Answer<StopWorkloadResponse> {
+        let (cluster, message) = self.open(request);
+        answer(stop_workload::call(cluster, message).await)
+    }
+
+    async fn remove_workload(&self, request: Request<RemoveWorkloadRequest>) -> Answer<RemoveWorkloadResponse> {
+        let (cluster, message) = self.open(request);
+        answer(remove_workload::call(cluster, message).await)
+    }
+
+    async fn inspect_workload(&self, request: Request<InspectWorkloadRequest>) -> Answer<InspectWorkloadResponse> {
+        let (cluster, message) = self.open(request);
+        answer(inspect_workload::call(cluster, message).await)
+    }
+
+    async fn get_workload_labels(&self, request: Request<GetWorkloadLabelsRequest>) -> Answer<GetWorkloadLabelsResponse> {
+        let (cluster, message) = self.open(request);
+        answer(get_workload_labels::call(cluster, message).await)
+    }
+
+    async fn list_workloads(&self, request: Request<ListWorkloadsRequest>) -> Answer<ListWorkloadsResponse> {
+        let (cluster, message) = self.open(request);
+        answer(list_workloads::call(cluster, message).await)
+    }
+
+    async fn find_workloads_by_labels(&self, request: Request<FindWorkloadsByLabelsRequest>) -> Answer<FindWorkloadsByLabelsResponse> {
+        let (cluster, message) = self.open(request);
+        answer(find_workloads_by_labels::call(cluster, message).await)
+    }
+
+    async fn list_workloads_by_volume(&self, request: Request<ListWorkloadsByVolumeRequest>) -> Answer<ListWorkloadsByVolumeResponse> {
+        let (cluster, message) = self.open(request);
+        answer(list_workloads_by_volume::call(cluster, message).await)
+    }
+
+    async fn list_volumes(&self, request: Request<ListVolumesRequest>) -> Answer<ListVolumesResponse> {
+        let (cluster, message) = self.open(request);
+        answer(list_volumes::call(cluster, message).await)
+    }
+
+    async fn remove_volume(&self, request: Request<RemoveVolumeRequest>) -> Answer<RemoveVolumeResponse> {
+        let (cluster, message) = self.open(request);
+        answer(remove_volume::call(cluster, message).await)
+    }
+
+    async fn touch_workload(&self, request: Request<TouchWorkloadRequest>) -> Answer<TouchWorkloadResponse> {
+        let (cluster, message) = self.open(request);
+        answer(touch_workload::call(cluster, message).await)
+    }
+
+    async fn put_archive(&self, _: Request<PutArchiveRequest>) -> Answer<PutArchiveResponse> {
+        later("PutArchive")
+    }
+
+    async fn stream_workload_logs(
+        &self,
+        request: Request<StreamWorkloadLogsRequest>,
+    ) -> Answer<Self::StreamWorkloadLogsStream> {
+        logs::stream(self, request.into_inner()).await
+    }
+
+    async fn stream_events(&self, _: Request<StreamEventsRequest>) -> Answer<Self::StreamEventsStream> {
+        later("StreamEvents")
+    }
+
+    async fn exec(&self, request: Request<Streaming<ExecRequest>>) -> Answer<Self::ExecStream> {
+        exec::exec(self, request).await
+    }
+
+    async fn cancel_execution(&self, request: Request<CancelExecutionRequest>) -> Answer<CancelExecutionResponse> {
+        exec::cancel(self, request.into_inner()).await.map(Response::new)
+    }
+}
