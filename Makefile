@@ -1,0 +1,72 @@
+# Everything a person or CI runs. `make demo` and `make test` are the two commands of the README.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+CARGO ?= cargo
+TARGET := $${CARGO_TARGET_DIR:-target}
+CLUSTER := tests/cluster/cluster
+DENY_VERSION := 0.20.2
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
+
+.PHONY: prerequisites
+prerequisites:
+	@scripts/prerequisites
+
+.PHONY: demo
+demo: build ## a workload starts, runs a command and stops, on the embedded cluster
+	$(TARGET)/debug/runner-host demo
+
+# The whole workspace at once, and everywhere in this file: parts of it would build wasmtime again with other features.
+.PHONY: build
+build: prerequisites ## debug binary, tests and benches
+	$(CARGO) build --locked --workspace --all-targets
+
+.PHONY: release
+release: prerequisites ## the release binary, without the embedded cluster
+	$(CARGO) build --locked --release -p runner-host --no-default-features
+
+.PHONY: test
+test: build ## all tests that need no Kubernetes
+	$(CARGO) test --locked --workspace
+
+.PHONY: cluster-up
+cluster-up: ## start a real one-node Kubernetes (see tests/cluster/README.md)
+	$(CLUSTER) up
+
+.PHONY: cluster-down
+cluster-down: ## stop it; nothing stays behind
+	$(CLUSTER) down
+
+.PHONY: cluster-test
+cluster-test: build cluster-up ## the tests against real Kubernetes
+	$(CARGO) test --locked --workspace --features runner-tests/cluster --test cluster --no-run
+	$(CLUSTER) in $(CARGO) test --locked --offline --workspace --features runner-tests/cluster --test cluster
+
+.PHONY: check
+check: fmt clippy docs deny ## every check that is not a test
+
+.PHONY: fmt
+fmt:
+	$(CARGO) fmt --all --check
+
+.PHONY: clippy
+clippy: prerequisites
+	$(CARGO) clippy --locked --workspace --all-targets --features runner-tests/cluster -- -D warnings
+
+.PHONY: docs
+docs: prerequisites
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --exclude misbehave --exclude wrong-world
+
+.PHONY: deny
+deny:
+	@command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny@$(DENY_VERSION)
+	$(CARGO) deny --locked check bans licenses sources
+
+.PHONY: advisories
+advisories: ## known vulnerabilities of dependencies
+	$(CARGO) deny --locked check advisories

@@ -1,0 +1,300 @@
+//! A runner-host in this process, on the embedded cluster or on the cluster of `KUBECONFIG`, and a client of it.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Pod, Secret};
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, PostParams};
+use runner_embedded::Embedded;
+use runner_host::config::{Config, Options};
+use runner_host::proto::runner_v1::runner_service_client::RunnerServiceClient;
+use runner_host::proto::runner_v1::*;
+use runner_host::{policy, server};
+use runner_k8s::{Cluster, Connection};
+use runner_sandbox::{Document, Engine};
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tonic::transport::Channel;
+
+use crate::{request, wait};
+
+/// Where the workloads go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backend {
+    /// The Kubernetes inside this process.
+    Embedded,
+    /// The cluster of `KUBECONFIG`, in a namespace made for the test.
+    Kubeconfig,
+}
+
+/// How to set up a runner.
+pub struct Builder {
+    backend: Backend,
+    options: Options,
+    catalog: Option<String>,
+    plugins: Option<String>,
+}
+
+/// The catalog that tests use, as an operator writes it.
+pub const CATALOG: &str = include_str!("../../plugins/catalog-yaml/examples/catalog.yaml");
+
+impl Builder {
+    /// With the built-in plugins, [`CATALOG`], and the capability `docker` as `privileged`.
+    pub fn new(backend: Backend) -> Self {
+        let options = Options {
+            capability_implementations: Some(r#"{"docker":"privileged"}"#.to_owned()),
+            ..Options::default()
+        };
+        Self { backend, options, catalog: Some(CATALOG.to_owned()), plugins: None }
+    }
+
+    /// With another implementation of `docker`.
+    pub fn docker(mut self, implementation: &str) -> Self {
+        self.options.capability_implementations = Some(format!(r#"{{"docker":"{implementation}"}}"#));
+        self
+    }
+
+    /// Without settings for capabilities.
+    pub fn no_capabilities(mut self) -> Self {
+        self.options.capability_implementations = None;
+        self
+    }
+
+    /// With another catalog, or none.
+    pub fn catalog(mut self, catalog: Option<&str>) -> Self {
+        self.catalog = catalog.map(str::to_owned);
+        self
+    }
+
+    /// With a plugins file of this text.
+    pub fn plugins(mut self, yaml: &str) -> Self {
+        self.plugins = Some(yaml.to_owned());
+        self
+    }
+
+    /// Start it; a setting that does not load ends the test.
+    pub async fn start(self) -> Runner {
+        self.try_start().await.unwrap_or_else(|error| panic!("the runner does not start: {error}"))
+    }
+
+    /// Start it, or say why not.
+    pub async fn try_start(self) -> Result<Runner, String> {
+        let files = TempDir::new().unwrap();
+        let mut options = self.options;
+        options.plugin_cache = Some(plugin_cache());
+        options.plugins = self.plugins.map(|text| write(&files, "plugins.yaml", &text));
+        let mut config = options.check(true)?;
+        config.policy.documents =
+            self.catalog.into_iter().map(|text| Document { name: "catalog.yaml".to_owned(), text }).collect();
+        let revision = Arc::new(policy::load(engine(), &config.policy).await?);
+        let place = Place::make(self.backend).await;
+        Ok(Runner::serve(place, config, revision, files).await)
+    }
+}
+
+fn write(dir: &TempDir, name: &str, text: &str) -> PathBuf {
+    let path = dir.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+/// One engine for all tests of a process: it is what a host has, and it compiles each plugin once.
+pub fn engine() -> &'static Engine {
+    static ENGINE: OnceLock<Engine> = OnceLock::new();
+    ENGINE.get_or_init(|| {
+        let config = Options { plugin_cache: Some(plugin_cache()), ..Options::default() }.check(true).unwrap();
+        policy::engine(&config.policy).unwrap()
+    })
+}
+
+/// Kept between runs beside the build.
+pub fn plugin_cache() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/test-plugin-cache")
+}
+
+/// A namespace of a cluster.
+enum Place {
+    Embedded(Box<Embedded>),
+    Namespace(String, kube::Client),
+}
+
+impl Place {
+    async fn make(backend: Backend) -> Self {
+        match backend {
+            Backend::Embedded => Self::Embedded(Box::new(Embedded::start(Default::default()).await.unwrap())),
+            Backend::Kubeconfig => {
+                let client = kube::Client::try_default().await.expect("KUBECONFIG names no cluster");
+                let name = format!("test-{}", uuid::Uuid::new_v4().simple());
+                let mut namespace = Namespace::default();
+                namespace.metadata.name = Some(name.clone());
+                Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &namespace).await.unwrap();
+                // pods are refused until the controller has made it
+                let accounts: Api<k8s_openapi::api::core::v1::ServiceAccount> = Api::namespaced(client.clone(), &name);
+                wait::until("the default service account", async || accounts.get("default").await).await;
+                Self::Namespace(name, client)
+            }
+        }
+    }
+
+    fn namespace(&self) -> &str {
+        match self {
+            Self::Embedded(embedded) => embedded.namespace(),
+            Self::Namespace(name, _) => name,
+        }
+    }
+
+    async fn connect(&self) -> Cluster {
+        match self {
+            Self::Embedded(embedded) => runner_host::embedded::connect(embedded).await.unwrap(),
+            Self::Namespace(name, _) => Cluster::connect(Connection::default(), name).await.unwrap(),
+        }
+    }
+}
+
+/// A running server. Call [`Runner::stop`] at the end of a test; what it leaves running is checked there.
+pub struct Runner {
+    place: Place,
+    cluster: Cluster,
+    channel: Channel,
+    shutdown: CancellationToken,
+    server: JoinHandle<Result<(), server::Error>>,
+    _files: TempDir,
+}
+
+impl Runner {
+    /// On the embedded cluster, with the built-in plugins.
+    pub async fn start() -> Self {
+        Builder::new(Backend::Embedded).start().await
+    }
+
+    async fn serve(
+        place: Place,
+        config: Config,
+        revision: Arc<runner_sandbox::Revision>,
+        files: TempDir,
+    ) -> Self {
+        let cluster = place.connect().await;
+        let parts = server::Parts { cluster: cluster.clone(), revision, claim_defaults: config.claim_defaults };
+        let listener = server::bind("127.0.0.1:0").await.unwrap();
+        let addr = listener.local_addr().unwrap();
+        let shutdown = CancellationToken::new();
+        let server = tokio::spawn(server::run(parts, listener, shutdown.clone()));
+        let channel = Channel::from_shared(format!("http://{addr}")).unwrap().connect().await.unwrap();
+        Self { place, cluster, channel, shutdown, server, _files: files }
+    }
+
+    /// A client; cheap.
+    pub fn client(&self) -> RunnerServiceClient<Channel> {
+        RunnerServiceClient::new(self.channel.clone())
+    }
+
+    /// The connection itself, for other services.
+    pub fn channel(&self) -> Channel {
+        self.channel.clone()
+    }
+
+    /// The embedded cluster, for faults; none on a real one.
+    pub fn embedded(&self) -> Option<&Embedded> {
+        match &self.place {
+            Place::Embedded(embedded) => Some(embedded),
+            Place::Namespace(..) => None,
+        }
+    }
+
+    /// Ask for the token that ends the server, for tests of shutdown.
+    pub fn shutdown(&self) -> CancellationToken {
+        self.shutdown.clone()
+    }
+
+    /// Objects of a kind in the namespace, past the runner.
+    pub fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.cluster.client().clone(), self.place.namespace())
+    }
+
+    /// The pod of a workload, as Kubernetes has it.
+    pub async fn pod(&self, id: &str) -> Pod {
+        self.api::<Pod>().get(&format!("workload-{id}")).await.unwrap()
+    }
+
+    /// Start a workload and answer its id.
+    pub async fn begin(&self, request: StartWorkloadRequest) -> String {
+        self.client().start_workload(request).await.unwrap().into_inner().id
+    }
+
+    /// Start a shell script and wait until it runs.
+    pub async fn start_shell(&self, script: &str) -> String {
+        let id = self.begin(request::shell(script)).await;
+        self.running(&id).await;
+        id
+    }
+
+    /// Start a workload that stays up, and wait until it runs.
+    pub async fn start_idle(&self) -> String {
+        let id = self.begin(request::idle()).await;
+        self.running(&id).await;
+        id
+    }
+
+    /// Inspect once.
+    pub async fn inspect(&self, id: &str) -> Result<InspectWorkloadResponse, tonic::Status> {
+        let request = InspectWorkloadRequest { workload_id: id.to_owned() };
+        Ok(self.client().inspect_workload(request).await?.into_inner())
+    }
+
+    /// Wait until main runs.
+    pub async fn running(&self, id: &str) -> InspectWorkloadResponse {
+        wait::until("main to run", async || {
+            let state = self.inspect(id).await.map_err(|status| status.to_string())?;
+            let main = main_of(&state);
+            if main.status() == ContainerStatus::Running { Ok(state) } else { Err(format!("{main:?}")) }
+        })
+        .await
+    }
+
+    /// Wait until the pod is gone.
+    pub async fn gone(&self, id: &str) {
+        wait::until("the pod to be gone", async || match self.inspect(id).await {
+            Err(status) if status.code() == tonic::Code::NotFound => Ok(()),
+            other => Err(format!("{other:?}")),
+        })
+        .await;
+    }
+
+    /// Names of all pods, Secrets and claims of the namespace, sorted: what a refused call must not change.
+    pub async fn objects(&self) -> Vec<String> {
+        let all = ListParams::default();
+        let mut names = Vec::new();
+        names.extend(self.api::<Pod>().list(&all).await.unwrap().into_iter().map(|o| ("pod", o.metadata.name)));
+        names.extend(self.api::<Secret>().list(&all).await.unwrap().into_iter().map(|o| ("secret", o.metadata.name)));
+        let claims = self.api::<PersistentVolumeClaim>().list(&all).await.unwrap();
+        names.extend(claims.into_iter().map(|o| ("claim", o.metadata.name)));
+        let mut names: Vec<_> = names.into_iter().map(|(kind, name)| format!("{kind}/{}", name.unwrap())).collect();
+        names.sort();
+        names
+    }
+
+    /// End the server and the cluster's part of this test; the server must end by itself and without an error.
+    pub async fn stop(self) {
+        drop(self.channel);
+        self.shutdown.cancel();
+        let ended = tokio::time::timeout(wait::LIMIT, self.server).await;
+        ended.expect("the server did not end").unwrap().unwrap();
+        match self.place {
+            Place::Embedded(embedded) => embedded.shutdown().await,
+            Place::Namespace(name, client) => {
+                let params = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+                Api::<Namespace>::all(client).delete(&name, &params).await.unwrap();
+            }
+        }
+    }
+}
+
+/// The container with role MAIN; callers rely on there being one (S-246).
+pub fn main_of(state: &InspectWorkloadResponse) -> &WorkloadContainer {
+    state.containers.iter().find(|c| c.role() == ContainerRole::Main).expect("no container has the role MAIN")
+}
