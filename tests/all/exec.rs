@@ -1,6 +1,13 @@
 //! Exec and CancelExecution from outside: order and bytes of the events, every way to end, and what is refused.
 //!
 //! Needs of a runner: `Runner::start`, `client`, and a workload whose main container runs a shell script.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "helpers of tests"
+)]
 
 use std::time::Duration;
 

@@ -1,4 +1,11 @@
 //! StreamWorkloadLogs from outside: what is delivered, how it ends, and what is refused.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "helpers of tests"
+)]
 #![expect(deprecated, reason = "the old fields of the request count too")]
 
 use std::time::Duration;
@@ -200,12 +207,20 @@ async fn a_long_line_is_not_held_back() {
         .await
         .unwrap()
         .into_inner();
+    let begun = std::time::Instant::now();
     let mut bytes = 0;
-    while bytes < 1_000_000 {
+    // a runtime may hold the last piece of a line back until the line ends
+    while bytes < 900_000 {
         bytes += next(&mut stream).await.unwrap().expect("ended early").len();
     }
-    assert_eq!(next(&mut stream).await.unwrap().unwrap(), b"\n");
-    assert!(next(&mut stream).await.unwrap().is_none());
+    assert!(
+        begun.elapsed() < Duration::from_secs(3),
+        "held until the end of the line"
+    );
+    while let Some(data) = next(&mut stream).await.unwrap() {
+        bytes += data.len();
+    }
+    assert_eq!(bytes, 1_000_001);
 }
 
 /// R-11, G-31

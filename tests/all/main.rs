@@ -6,6 +6,7 @@ mod line;
 mod logs;
 mod program;
 mod services;
+mod stream_faults;
 mod shared {
     //! The cases that also run on real Kubernetes.
     runner_tests::cases!(runner_tests::runner::Backend::Embedded);

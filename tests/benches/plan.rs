@@ -5,7 +5,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use runner_host::config::Options;
+use runner_host::config::PlanOptions;
 use runner_host::proto::runner_v1::StartWorkloadRequest;
 use runner_host::{convert, plan, policy};
 use runner_sandbox::{Document, Revision};
@@ -24,11 +24,11 @@ fn request(flavor: &str, capabilities: &[&str]) -> StartWorkloadRequest {
 
 fn benchmark(c: &mut Criterion) {
     let runtime = Runtime::new().expect("a runtime");
-    let options = Options {
+    let options = PlanOptions {
         capability_implementations: Some(r#"{"docker":"rootless"}"#.to_owned()),
-        ..Options::default()
+        ..PlanOptions::default()
     };
-    let mut config = options.check(true).expect("settings");
+    let mut config = options.check().expect("settings");
     config.policy.documents = vec![Document { name: "catalog.yaml".to_owned(), text: CATALOG.to_owned() }];
     let load = |plugins: Option<std::path::PathBuf>| -> Revision {
         let mut policy = config.policy.clone();

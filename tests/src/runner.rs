@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Pod, Secret};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use runner_embedded::Embedded;
-use runner_host::config::{Config, Options};
+use runner_host::config::{PlanConfig, PlanOptions};
 use runner_host::proto::runner_v1::runner_service_client::RunnerServiceClient;
 use runner_host::proto::runner_v1::*;
 use runner_host::{policy, server};
@@ -32,7 +32,7 @@ pub enum Backend {
 /// How to set up a runner.
 pub struct Builder {
     backend: Backend,
-    options: Options,
+    options: PlanOptions,
     catalog: Option<String>,
     plugins: Option<String>,
 }
@@ -43,9 +43,9 @@ pub const CATALOG: &str = include_str!("../../plugins/catalog-yaml/examples/cata
 impl Builder {
     /// With the built-in plugins, [`CATALOG`], and the capability `docker` as `privileged`.
     pub fn new(backend: Backend) -> Self {
-        let options = Options {
+        let options = PlanOptions {
             capability_implementations: Some(r#"{"docker":"privileged"}"#.to_owned()),
-            ..Options::default()
+            ..PlanOptions::default()
         };
         Self { backend, options, catalog: Some(CATALOG.to_owned()), plugins: None }
     }
@@ -85,7 +85,7 @@ impl Builder {
         let mut options = self.options;
         options.plugin_cache = Some(plugin_cache());
         options.plugins = self.plugins.map(|text| write(&files, "plugins.yaml", &text));
-        let mut config = options.check(true)?;
+        let mut config = options.check()?;
         config.policy.documents =
             self.catalog.into_iter().map(|text| Document { name: "catalog.yaml".to_owned(), text }).collect();
         let revision = Arc::new(policy::load(engine(), &config.policy).await?);
@@ -104,7 +104,7 @@ fn write(dir: &TempDir, name: &str, text: &str) -> PathBuf {
 pub fn engine() -> &'static Engine {
     static ENGINE: OnceLock<Engine> = OnceLock::new();
     ENGINE.get_or_init(|| {
-        let config = Options { plugin_cache: Some(plugin_cache()), ..Options::default() }.check(true).unwrap();
+        let config = PlanOptions { plugin_cache: Some(plugin_cache()), ..PlanOptions::default() }.check().unwrap();
         policy::engine(&config.policy).unwrap()
     })
 }
@@ -171,7 +171,7 @@ impl Runner {
 
     async fn serve(
         place: Place,
-        config: Config,
+        config: PlanConfig,
         revision: Arc<runner_sandbox::Revision>,
         files: TempDir,
     ) -> Self {

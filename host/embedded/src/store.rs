@@ -397,7 +397,10 @@ mod tests {
         };
         assert!(!store.delete(&key, &now).unwrap().1, "a finalizer is left");
         store
-            .update(&key, false, |_, pod| Ok(json::remove(pod, &["metadata"], "finalizers")))
+            .update(&key, false, |_, pod| {
+                json::remove(pod, &["metadata"], "finalizers");
+                Ok(())
+            })
             .unwrap();
         assert!(store.get(&key).is_none());
     }

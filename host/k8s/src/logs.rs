@@ -72,7 +72,8 @@ enum Step {
     Read,
     /// The connection ended; with an error when not cleanly.
     Ended(Option<std::io::Error>),
-    /// The container has ended: read what is left.
+    /// The container has ended: open what is left, then read it.
+    OpenLast,
     LastRead,
     Done,
 }
@@ -116,25 +117,28 @@ impl Logs {
                 Step::Read => match self.read().await {
                     Ok(Some(bytes)) => {
                         self.step = Step::Read;
-                        self.pause = PAUSES.0;
                         if bytes.is_empty() {
                             continue;
                         }
+                        self.pause = PAUSES.0;
                         return Some(Ok(bytes));
                     }
                     Ok(None) => Ok(Step::Ended(None)),
                     Err(error) => Ok(Step::Ended(Some(error))),
                 },
                 Step::Ended(error) => self.ended(error).await,
+                Step::OpenLast => self.open_last().await,
                 Step::LastRead => match self.read().await {
                     Ok(Some(bytes)) => {
                         self.step = Step::LastRead;
                         if bytes.is_empty() {
                             continue;
                         }
+                        self.failing_since = None;
                         return Some(Ok(bytes));
                     }
-                    Ok(None) | Err(_) => self.finish().await,
+                    Ok(None) => self.finish().await,
+                    Err(error) => self.cut_last(&error).await,
                 },
             };
             match next {
@@ -240,9 +244,8 @@ impl Logs {
                     Failure::Api { code, .. } => *code,
                     _ => 0,
                 };
-                let since = *self.failing_since.get_or_insert_with(Instant::now);
                 let passing = failure.retry().is_some() || code == 400 || code == 404;
-                if !passing || since.elapsed() > REOPEN_FOR {
+                if !passing || !self.still_patient() {
                     return Err(open_error(failure));
                 }
                 self.rest().await;
@@ -276,10 +279,44 @@ impl Logs {
             self.rest().await;
             return Ok(Step::Open);
         }
-        if self.lines.as_ref().is_some_and(Lines::unstamped) || self.connect(false).await.is_err() {
+        // a clean end may have been a cut as well, unnoticed because the container ended meanwhile
+        if self.lines.as_ref().is_some_and(Lines::unstamped) {
             return self.finish().await;
         }
-        Ok(Step::LastRead)
+        Ok(Step::OpenLast)
+    }
+
+    async fn open_last(&mut self) -> Result<Step> {
+        match self.connect(false).await {
+            Ok(()) => Ok(Step::LastRead),
+            Err(failure) if failure.retry().is_some() && self.still_patient() => {
+                self.rest().await;
+                Ok(Step::OpenLast)
+            }
+            // the log went with the container
+            Err(failure) => {
+                tracing::debug!(pod = %self.request.pod, error = %failure.to_error(), "no last read of a log");
+                if let Some(lines) = &mut self.lines {
+                    lines.restart();
+                }
+                self.finish().await
+            }
+        }
+    }
+
+    async fn cut_last(&mut self, error: &std::io::Error) -> Result<Step> {
+        self.reader = None;
+        if self.still_patient() {
+            self.rest().await;
+            return Ok(Step::OpenLast);
+        }
+        tracing::warn!(pod = %self.request.pod, %error, "log stream failed");
+        Err(Error::new(Kind::Internal, "logs_stream_error", ""))
+    }
+
+    /// Nothing was delivered since the first failure, but it is not long ago.
+    fn still_patient(&mut self) -> bool {
+        self.failing_since.get_or_insert_with(Instant::now).elapsed() < REOPEN_FOR
     }
 
     /// The container has ended and its log is read: by itself, or because the pod is being deleted (G-31)?

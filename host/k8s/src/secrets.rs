@@ -76,7 +76,7 @@ pub fn plan(spec: &WorkloadSpec) -> Result<Vec<PlannedSecret>> {
     ]);
     let mut all = Vec::new();
     for (name, credential) in pull_secret_names(spec).into_iter().zip(&spec.pull_credentials) {
-        let data = BTreeMap::from([(".dockerconfigjson".to_owned(), docker_config(credential)?)]);
+        let data = BTreeMap::from([(".dockerconfigjson".to_owned(), credentials_document(credential)?)]);
         all.push(PlannedSecret {
             name,
             kind: "kubernetes.io/dockerconfigjson",
@@ -125,7 +125,7 @@ pub(crate) fn inline_key(n: u32) -> String {
 }
 
 /// W-310, W-520
-fn docker_config(credential: &PullCredential) -> Result<Secret<Vec<u8>>> {
+fn credentials_document(credential: &PullCredential) -> Result<Secret<Vec<u8>>> {
     let (username, password) = (&credential.username, credential.password.expose());
     let auth = STANDARD.encode(format!("{username}:{password}"));
     let config = json!({

@@ -37,9 +37,11 @@ enum Command {
 /// Run the program. Exit codes: 0 done, 1 failed, 2 wrong usage.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
+    // what deployments of the original look for (W-210); the other commands speak as themselves
+    let program = if matches!(cli.command, Command::Serve(_)) { "k8s-runner failed" } else { "runner-host" };
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
-        Err(error) => return output::failed(&format!("start the async runtime: {error}")),
+        Err(error) => return output::failed(program, &format!("start the async runtime: {error}")),
     };
     let result = runtime.block_on(async {
         match cli.command {
@@ -55,6 +57,6 @@ pub fn main() -> ExitCode {
     });
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => output::failed(&format!("{error:#}")),
+        Err(error) => output::failed(program, &format!("{error:#}")),
     }
 }

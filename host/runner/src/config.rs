@@ -22,13 +22,25 @@ pub struct Options {
     #[arg(long, env = "LOG_LEVEL", value_name = "LEVEL", help_heading = "Serving")]
     pub log_level: Option<String>,
 
-    /// Namespace of the workloads; required unless --embedded
-    #[arg(long, env = "KUBE_NAMESPACE", value_name = "NAME", help_heading = "Kubernetes")]
-    pub namespace: Option<String>,
+    /// Serve on an overlay network; not offered by this version, so only false is accepted
+    #[arg(long, env = "ZITI_ENABLED", value_name = "BOOL", help_heading = "Serving")]
+    pub ziti_enabled: Option<String>,
 
     /// Kubeconfig file; unset uses the service account of the pod, then ~/.kube/config
     #[arg(long, env = "KUBECONFIG", value_name = "FILE", help_heading = "Kubernetes")]
     pub kubeconfig: Option<PathBuf>,
+
+    /// What decides a workload.
+    #[command(flatten)]
+    pub plan: PlanOptions,
+}
+
+/// What decides a workload: all that `plan` takes.
+#[derive(Debug, Clone, Default, Args)]
+pub struct PlanOptions {
+    /// Namespace of the workloads; required to serve on a real cluster
+    #[arg(long, env = "KUBE_NAMESPACE", value_name = "NAME", help_heading = "Kubernetes")]
+    pub namespace: Option<String>,
 
     /// StorageClass of claims that name none; unset leaves it to the cluster
     #[arg(long, env = "PVC_STORAGE_CLASS", value_name = "CLASS", help_heading = "Kubernetes")]
@@ -53,10 +65,6 @@ pub struct Options {
     /// Implementations of capabilities: a JSON object from capability to implementation, for the built-in plugins
     #[arg(long, env = "CAPABILITY_IMPLEMENTATIONS", value_name = "JSON", help_heading = "Policy")]
     pub capability_implementations: Option<String>,
-
-    /// Serve on an overlay network; not offered by this version, so only false is accepted
-    #[arg(long, env = "ZITI_ENABLED", value_name = "BOOL", help_heading = "Serving")]
-    pub ziti_enabled: Option<String>,
 }
 
 /// Settings of the policy: plugins and catalog.
@@ -72,15 +80,22 @@ pub struct PolicyConfig {
     pub shared_settings: Map<String, Value>,
 }
 
-/// Checked settings.
+/// Checked settings of `serve`.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// As given; bound by the server.
     pub grpc_addr: String,
-    /// None only for the embedded cluster.
-    pub namespace: Option<String>,
     /// Kubeconfig file.
     pub kubeconfig: Option<PathBuf>,
+    /// What decides a workload.
+    pub plan: PlanConfig,
+}
+
+/// Checked settings of what decides a workload.
+#[derive(Debug, Clone)]
+pub struct PlanConfig {
+    /// None when not given.
+    pub namespace: Option<String>,
     /// For claims that say nothing themselves.
     pub claim_defaults: ClaimDefaults,
     /// Plugins and catalog.
@@ -90,47 +105,57 @@ pub struct Config {
 impl Options {
     /// Check everything, in the contract's order; the first problem wins. `embedded` makes the namespace optional.
     pub fn check(self, embedded: bool) -> Result<Config, String> {
-        // whole, so that a new option cannot be forgotten here
+        // whole, so that a new option cannot be forgotten here; the log level is used before, see telemetry
+        let Self { grpc_addr, log_level: _, ziti_enabled, kubeconfig, plan } = self;
+        if plan.namespace.as_deref().is_none_or(|n| n.trim().is_empty()) && !embedded {
+            return Err("KUBE_NAMESPACE is required".to_owned());
+        }
+        overlay(ziti_enabled.as_deref())?;
+        Ok(Config {
+            grpc_addr: grpc_addr.filter(|a| !a.trim().is_empty()).unwrap_or_else(|| ":50051".to_owned()),
+            kubeconfig: not_blank(kubeconfig),
+            plan: plan.check()?,
+        })
+    }
+}
+
+impl PlanOptions {
+    /// Check everything, in the contract's order; the first problem wins.
+    pub fn check(self) -> Result<PlanConfig, String> {
         let Self {
-            grpc_addr,
-            log_level: _, // used before the configuration is checked, see telemetry
             namespace,
-            kubeconfig,
             pvc_storage_class,
             pvc_storage_size,
             catalog,
             plugins,
             plugin_cache,
             capability_implementations,
-            ziti_enabled,
         } = self;
         let namespace = namespace.map(|n| n.trim().to_owned()).filter(|n| !n.is_empty());
-        if namespace.is_none() && !embedded {
-            return Err("KUBE_NAMESPACE is required".to_owned());
-        }
         if let Some(name) = &namespace {
             runner_core::names::dns_label(name).map_err(|reason| format!("invalid KUBE_NAMESPACE: {reason}"))?;
         }
-        overlay(ziti_enabled.as_deref())?;
         let documents = documents(catalog.as_deref())?;
         let claim_defaults = ClaimDefaults {
             storage_class: pvc_storage_class.map(|c| c.trim().to_owned()).filter(|c| !c.is_empty()),
             size: storage_size(pvc_storage_size)?,
         };
         let shared_settings = capability_settings(capability_implementations.as_deref())?;
-        Ok(Config {
-            grpc_addr: grpc_addr.filter(|a| !a.trim().is_empty()).unwrap_or_else(|| ":50051".to_owned()),
+        Ok(PlanConfig {
             namespace,
-            kubeconfig: kubeconfig.filter(|p| !p.as_os_str().is_empty()),
             claim_defaults,
             policy: PolicyConfig {
                 documents,
-                plugins: plugins.filter(|p| !p.as_os_str().is_empty()),
-                plugin_cache: plugin_cache.filter(|p| !p.as_os_str().is_empty()).or_else(default_plugin_cache),
+                plugins: not_blank(plugins),
+                plugin_cache: not_blank(plugin_cache).or_else(default_plugin_cache),
                 shared_settings,
             },
         })
     }
+}
+
+fn not_blank(path: Option<PathBuf>) -> Option<PathBuf> {
+    path.filter(|p| !p.as_os_str().is_empty())
 }
 
 /// W-104. The overlay is not built in; saying so beats serving without it.
@@ -192,7 +217,8 @@ mod tests {
     use super::*;
 
     fn check(change: impl FnOnce(&mut Options)) -> Result<Config, String> {
-        let mut options = Options { namespace: Some("ns".into()), ..Options::default() };
+        let plan = PlanOptions { namespace: Some("ns".into()), ..PlanOptions::default() };
+        let mut options = Options { plan, ..Options::default() };
         change(&mut options);
         options.check(false)
     }
@@ -201,24 +227,24 @@ mod tests {
     #[test]
     fn errors() {
         let cases: [(&str, fn(&mut Options), &str); 10] = [
-            ("no namespace", |o| o.namespace = None, "KUBE_NAMESPACE is required"),
-            ("blank namespace", |o| o.namespace = Some(" ".into()), "KUBE_NAMESPACE is required"),
+            ("no namespace", |o| o.plan.namespace = None, "KUBE_NAMESPACE is required"),
+            ("blank namespace", |o| o.plan.namespace = Some(" ".into()), "KUBE_NAMESPACE is required"),
             ("blank ziti", |o| o.ziti_enabled = Some(String::new()), "ZITI_ENABLED must be true or false"),
             ("bad ziti", |o| o.ziti_enabled = Some("yes".into()), "invalid ZITI_ENABLED: "),
-            ("bad size", |o| o.pvc_storage_size = Some("10Gb".into()), "invalid PVC_STORAGE_SIZE: "),
-            ("empty size", |o| o.pvc_storage_size = Some(String::new()), "invalid PVC_STORAGE_SIZE: "),
-            ("zero size", |o| o.pvc_storage_size = Some("0".into()), "invalid PVC_STORAGE_SIZE: "),
+            ("bad size", |o| o.plan.pvc_storage_size = Some("10Gb".into()), "invalid PVC_STORAGE_SIZE: "),
+            ("empty size", |o| o.plan.pvc_storage_size = Some(String::new()), "invalid PVC_STORAGE_SIZE: "),
+            ("zero size", |o| o.plan.pvc_storage_size = Some("0".into()), "invalid PVC_STORAGE_SIZE: "),
             (
                 "not an object",
-                |o| o.capability_implementations = Some("[]".into()),
+                |o| o.plan.capability_implementations = Some("[]".into()),
                 "invalid CAPABILITY_IMPLEMENTATIONS: ",
             ),
             (
                 "not text",
-                |o| o.capability_implementations = Some(r#"{"a":1}"#.into()),
+                |o| o.plan.capability_implementations = Some(r#"{"a":1}"#.into()),
                 "invalid CAPABILITY_IMPLEMENTATIONS: ",
             ),
-            ("a directory", |o| o.catalog = Some("/".into()), "read catalog /: "),
+            ("a directory", |o| o.plan.catalog = Some("/".into()), "read catalog /: "),
         ];
         for (name, change, wanted) in cases {
             let error = check(change).unwrap_err();
@@ -231,14 +257,14 @@ mod tests {
     fn defaults() {
         let config = check(|o| {
             o.grpc_addr = Some(String::new());
-            o.catalog = Some("/does/not/exist".into());
-            o.capability_implementations = Some("{}".into());
-            o.pvc_storage_class = Some(String::new());
+            o.plan.catalog = Some("/does/not/exist".into());
+            o.plan.capability_implementations = Some("{}".into());
+            o.plan.pvc_storage_class = Some(String::new());
         })
         .unwrap();
         assert_eq!(config.grpc_addr, ":50051");
-        assert!(config.policy.documents.is_empty() && config.policy.shared_settings.is_empty());
-        assert_eq!(config.claim_defaults.size, "10Gi");
-        assert_eq!(config.claim_defaults.storage_class, None);
+        assert!(config.plan.policy.documents.is_empty() && config.plan.policy.shared_settings.is_empty());
+        assert_eq!(config.plan.claim_defaults.size, "10Gi");
+        assert_eq!(config.plan.claim_defaults.storage_class, None);
     }
 }

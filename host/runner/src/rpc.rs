@@ -31,7 +31,7 @@ mod touch_workload;
 
 /// What the RPCs share.
 #[derive(Clone)]
-pub struct Service {
+pub(crate) struct Service {
     /// The namespace that workloads live in.
     pub(crate) cluster: Cluster,
     /// The policy in force.

@@ -4,7 +4,7 @@ use runner_core::{Error, Kind};
 use tonic::{Code, Status};
 
 /// `token: detail` with the code of the kind.
-pub fn status(error: Error) -> Status {
+pub(crate) fn status(error: Error) -> Status {
     Status::new(code(error.kind), error.to_string())
 }
 

@@ -74,8 +74,8 @@ pub(crate) fn quantities(
     let mut map = IndexMap::with_capacity(list.len());
     for (name, quantity) in list {
         names::qualified_name(&name).map_err(|reason| format!("{of}: resource name {reason}"))?;
-        let parsed = Quantity::parse(&quantity).map_err(|reason| format!("{of}: {name} {what} {reason}"))?;
-        if !parsed.is_positive() && parsed.units() < 0 || quantity.starts_with('-') {
+        Quantity::parse(&quantity).map_err(|reason| format!("{of}: {name} {what} {reason}"))?;
+        if quantity.starts_with('-') {
             return Err(format!("{of}: {name} {what} {quantity:?} is negative"));
         }
         if map.insert(name.clone(), quantity).is_some() {

@@ -65,3 +65,42 @@ impl Drop for HostState {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::limits::Limits;
+    use crate::store::{self, CallContext};
+
+    fn written(limits: Limits, line: &str) -> (u64, u64, u64) {
+        let engine = wasmtime::Engine::default();
+        let context = CallContext {
+            plugin: "p".into(),
+            hook: "pod-mutation",
+            settings: "{}".into(),
+            limits: Arc::new(limits),
+            pod: None,
+        };
+        let mut store = store::open(&engine, context, Instant::now() + Duration::from_secs(60));
+        let state = store.data_mut();
+        for _ in 0..10 {
+            log::Host::write(state, log::Level::Info, line.to_owned()).unwrap();
+        }
+        (state.log_lines, state.log_bytes, state.log_dropped)
+    }
+
+    #[test]
+    fn log_lines_over_the_limit_are_dropped_and_counted() {
+        let limits = |log_lines, log_bytes| Limits {
+            log_lines,
+            log_bytes,
+            ..Limits::default()
+        };
+        assert_eq!(written(limits(100, 100), "abc"), (10, 30, 0));
+        assert_eq!(written(limits(4, 100), "abc"), (4, 12, 6));
+        assert_eq!(written(limits(100, 8), "abc"), (3, 8, 7));
+    }
+}

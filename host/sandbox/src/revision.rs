@@ -84,6 +84,9 @@ impl Revision {
             }
         };
         let plugins: Vec<Arc<Plugin>> = loaded.into_iter().map(|(_, plugin)| plugin).collect();
+        if problems.0.is_empty() {
+            problems.0.extend(unused(&shared_settings, &plugins));
+        }
         problems.or(Self {
             id: id(&plugins, &documents),
             plugins,
@@ -133,6 +136,16 @@ impl Revision {
     fn serving(&self, hook: Hook) -> impl Iterator<Item = &Arc<Plugin>> {
         self.plugins.iter().filter(move |plugin| plugin.hooks().contains(&hook))
     }
+}
+
+/// A setting that nobody takes has no effect, and whoever gave it would not notice.
+fn unused(shared: &Map<String, Value>, plugins: &[Arc<Plugin>]) -> Vec<Problem> {
+    let taken = |key: &String| plugins.iter().any(|plugin| plugin.settings().contains_key(key));
+    shared
+        .keys()
+        .filter(|key| !taken(key))
+        .map(|key| Problem::bare(format!("{key} is set, but no configured plugin takes it")))
+        .collect()
 }
 
 /// Hooks and capabilities that can have one plugin only.

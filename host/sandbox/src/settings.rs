@@ -1,6 +1,7 @@
 //! The settings of a plugin: what its entry says, over what the host derives from its environment.
 
-use jsonschema::{Draft, PatternOptions};
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{Draft, PatternOptions, ValidationError};
 use serde_json::{Map, Value};
 
 use crate::manifest::{Entry, Source};
@@ -50,9 +51,31 @@ impl<'a> Settings<'a> {
             ],
             Ok(validator) => validator
                 .iter_errors(&Value::Object(self.merged.clone()))
-                .map(|error| self.problem(error.instance_path().as_str(), &error.to_string()))
+                .flat_map(|error| self.violation(&error, schema))
                 .collect(),
         }
+    }
+
+    /// One violation; keys that the schema does not know are a problem each, at their own place.
+    fn violation(&self, error: &ValidationError<'_>, schema: &Value) -> Vec<Problem> {
+        let at = error.instance_path().as_str();
+        let ValidationErrorKind::AdditionalProperties { unexpected } = error.kind() else {
+            return vec![self.problem(at, &error.to_string())];
+        };
+        let known = match schema.get("properties").and_then(Value::as_object) {
+            Some(properties) if at.is_empty() && !properties.is_empty() => {
+                format!("; known are {}", properties.keys().cloned().collect::<Vec<_>>().join(", "))
+            }
+            Some(_) if at.is_empty() => "; the plugin has no settings".to_owned(),
+            _ => String::new(),
+        };
+        unexpected
+            .iter()
+            .map(|key| {
+                let pointer = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
+                self.problem(&pointer, &format!("unknown setting{known}"))
+            })
+            .collect()
     }
 
     /// A problem at a pointer into the settings. When the value came from the host's environment, the text stands alone:
@@ -119,14 +142,14 @@ mod tests {
             "from the environment: no file"
         );
         assert!(
-            texts[1].starts_with("p.yaml:4:3: plugins[0].settings: "),
-            "{}",
-            texts[1]
-        );
-        assert!(
-            texts[2].starts_with("p.yaml:6:7: plugins[0].settings.n.k: 4 is greater than"),
+            texts[2] == "p.yaml:7:5: plugins[0].settings.zz: unknown setting; known are a, n",
             "{}",
             texts[2]
+        );
+        assert!(
+            texts[1].starts_with("p.yaml:6:7: plugins[0].settings.n.k: 4 is greater than"),
+            "{}",
+            texts[1]
         );
     }
 

@@ -10,7 +10,7 @@ use crate::request::{claim, credential, idle};
 use crate::runner::{Backend, Builder};
 
 /// A plugins file with one guest in a mode, for the mutation hook.
-pub fn misbehaving(mode: &str, grants: &str) -> String {
+fn misbehaving(mode: &str, grants: &str) -> String {
     format!(
         "plugins:\n  - name: misbehave\n    source: {MISBEHAVE}\n    grants: [{grants}]\n    \
          settings: {{mode: {mode}, where: mutate}}\n    limits: {{time: 200ms}}\n"

@@ -220,7 +220,7 @@ impl Runner {
             words.map(|word| env::expand(word, &launch.env)).collect()
         };
         let (mut command, arguments) = (list("/command"), list("/args"));
-        if command.is_empty() && !arguments.first().is_some_and(|first| launch.resolve(first).is_ok()) {
+        if command.is_empty() && arguments.first().is_none_or(|first| launch.resolve(first).is_err()) {
             // The image's own entrypoint is not known: something that waits stands for it.
             return ["tail", "-f", "/dev/null"].map(str::to_owned).to_vec();
         }

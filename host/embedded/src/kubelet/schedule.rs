@@ -32,7 +32,10 @@ pub(super) fn schedule(kubelet: &Kubelet, key: &Key, pod: &Value) -> Result<(), 
         let claim = Key::new(Resource::Claims, &key.namespace, name);
         kubelet
             .store
-            .update(&claim, false, |_, claim| Ok(bind(claim)))
+            .update(&claim, false, |_, claim| {
+                bind(claim);
+                Ok(())
+            })
             .map_err(failed)?;
     }
     let uid = json::text(pod, "/metadata/uid");

@@ -15,7 +15,7 @@ use tonic::Code;
 use tonic::transport::Channel;
 
 use super::output::text;
-use crate::config::{Config, Options};
+use crate::config::{PlanConfig, PlanOptions};
 use crate::proto::runner_v1::exec_request::Msg;
 use crate::proto::runner_v1::runner_service_client::RunnerServiceClient;
 use crate::proto::runner_v1::*;
@@ -39,8 +39,8 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let began = Instant::now();
     text(format!("{NOTICE}\n"));
-    let options = Options { plugin_cache: args.plugin_cache, ..Options::default() };
-    let mut config = options.check(true).map_err(|error| anyhow!("load config: {error}"))?;
+    let options = PlanOptions { plugin_cache: args.plugin_cache, ..PlanOptions::default() };
+    let mut config = options.check().map_err(|error| anyhow!("load config: {error}"))?;
     config.policy.documents = vec![Document { name: "catalog.yaml".to_owned(), text: CATALOG.to_owned() }];
 
     let embedded = Embedded::start(runner_embedded::Options::default()).await.context("start the embedded cluster")?;
@@ -51,7 +51,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn tour(embedded: &Embedded, config: &Config) -> anyhow::Result<()> {
+async fn tour(embedded: &Embedded, config: &PlanConfig) -> anyhow::Result<()> {
     let engine = policy::engine(&config.policy).map_err(|error| anyhow!(error))?;
     let revision = Arc::new(policy::load(&engine, &config.policy).await.map_err(|error| anyhow!(error))?);
     text(format!("1. Policy: revision {}", short(revision.id())));
@@ -73,7 +73,7 @@ struct Serving {
 }
 
 impl Serving {
-    async fn start(embedded: &Embedded, config: &Config, revision: Arc<Revision>) -> anyhow::Result<Self> {
+    async fn start(embedded: &Embedded, config: &PlanConfig, revision: Arc<Revision>) -> anyhow::Result<Self> {
         let listener = server::bind("127.0.0.1:0").await?;
         let addr = listener.local_addr()?;
         let shutdown = CancellationToken::new();
@@ -98,7 +98,7 @@ impl Serving {
     }
 }
 
-async fn workload_tour(serving: &Serving, config: &Config, revision: &Revision) -> anyhow::Result<()> {
+async fn workload_tour(serving: &Serving, config: &PlanConfig, revision: &Revision) -> anyhow::Result<()> {
     let mut client = serving.client.clone();
     let flavor = revision.catalog().flavors.first().context("the demo catalog has no flavor")?.name.clone();
     let id = WorkloadId::parse_or_new("")?;

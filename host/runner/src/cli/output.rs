@@ -27,13 +27,8 @@ pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// W-210
-pub(crate) fn failed(error: &str) -> ExitCode {
-    eprintln!("k8s-runner failed: {error}");
+/// The one line of a program that failed.
+pub(crate) fn failed(program: &str, error: &str) -> ExitCode {
+    eprintln!("{program}: {error}");
     ExitCode::FAILURE
-}
-
-/// To stderr, for notices beside the output.
-pub(crate) fn notice(text: impl AsRef<str>) {
-    eprintln!("{}", text.as_ref());
 }

@@ -9,7 +9,7 @@ use runner_k8s::volumes::ClaimDefaults;
 use serde_json::{Value, json};
 
 use super::output::{self, Format};
-use crate::config::Options;
+use crate::config::PlanOptions;
 use crate::plan::Plan;
 use crate::proto::DESCRIPTORS;
 use crate::proto::runner_v1::StartWorkloadRequest;
@@ -27,12 +27,12 @@ pub(crate) struct Args {
     output: Format,
 
     #[command(flatten)]
-    options: Options,
+    options: PlanOptions,
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     // plugins' log lines would mix with the plan; problems come as errors
-    let config = args.options.check(true).map_err(|error| anyhow!("load config: {error}"))?;
+    let config = args.options.check().map_err(|error| anyhow!("load config: {error}"))?;
     let request = read(&args.file)?;
     let engine = policy::engine(&config.policy).map_err(|error| anyhow!("load config: {error}"))?;
     let revision = policy::load(&engine, &config.policy).await.map_err(|error| anyhow!("load config: {error}"))?;

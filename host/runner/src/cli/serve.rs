@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use runner_k8s::{Cluster, Connection, Source};
+use runner_sandbox::{Engine, Revision};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, Options};
@@ -36,43 +37,54 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let log_level = telemetry::level(args.options.log_level.as_deref());
     let config = args.options.check(embedded).map_err(|error| anyhow!("load config: {error}"))?;
     telemetry::init(log_level).map_err(|error| anyhow!("init logger: {error}"))?;
+    let engine = policy::engine(&config.plan.policy).map_err(|error| anyhow!("load config: {error}"))?;
+    let revision = load(&engine, &config).await?;
     if embedded {
         #[cfg(feature = "embedded")]
-        return serve_embedded(config, shutdown).await;
+        return serve_embedded(config, revision, shutdown).await;
     }
-    let namespace = config.namespace.clone().unwrap_or_default();
+    let namespace = config.plan.namespace.clone().unwrap_or_default();
     let source = config.kubeconfig.clone().map_or(Source::Infer, Source::Path);
     let connection = Connection { source, ..Connection::default() };
     let cluster = Cluster::connect(connection, namespace).await.context("init kube client")?;
-    serve(config, cluster, shutdown).await
+    serve(config, revision, cluster, shutdown).await
 }
 
-#[cfg(feature = "embedded")]
-async fn serve_embedded(config: Config, shutdown: CancellationToken) -> anyhow::Result<()> {
-    let mut options = runner_embedded::Options::default();
-    if let Some(namespace) = &config.namespace {
-        options.namespace = namespace.clone();
-    }
-    let embedded = runner_embedded::Embedded::start(options).await.context("start the embedded cluster")?;
-    super::output::notice(runner_embedded::NOTICE);
-    let cluster = crate::embedded::connect(&embedded).await.context("init kube client")?;
-    let served = serve(config, cluster, shutdown).await;
-    embedded.shutdown().await;
-    served
-}
-
-async fn serve(config: Config, cluster: Cluster, shutdown: CancellationToken) -> anyhow::Result<()> {
-    let engine = policy::engine(&config.policy).map_err(|error| anyhow!("load config: {error}"))?;
-    let revision = policy::load(&engine, &config.policy).await.map_err(|error| anyhow!("load config: {error}"))?;
+async fn load(engine: &Engine, config: &Config) -> anyhow::Result<Revision> {
+    let revision =
+        policy::load(engine, &config.plan.policy).await.map_err(|error| anyhow!("load config: {error}"))?;
+    let plugins: Vec<_> = revision.plugins().iter().map(|p| p.reference()).collect();
     tracing::info!(
         revision = revision.id(),
-        plugins = ?revision.plugins().iter().map(|p| p.reference()).collect::<Vec<_>>(),
+        plugins = plugins.join(", "),
         flavors = revision.catalog().flavors.len(),
         storage_classes = revision.catalog().storage_classes.len(),
         "policy loaded"
     );
+    Ok(revision)
+}
+
+#[cfg(feature = "embedded")]
+async fn serve_embedded(config: Config, revision: Revision, shutdown: CancellationToken) -> anyhow::Result<()> {
+    let mut options = runner_embedded::Options::default();
+    if let Some(namespace) = &config.plan.namespace {
+        options.namespace = namespace.clone();
+    }
+    let embedded = runner_embedded::Embedded::start(options).await.context("start the embedded cluster")?;
+    let cluster = crate::embedded::connect(&embedded).await.context("init kube client")?;
+    let served = serve(config, revision, cluster, shutdown).await;
+    embedded.shutdown().await;
+    served
+}
+
+async fn serve(
+    config: Config,
+    revision: Revision,
+    cluster: Cluster,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
     let listener = server::bind(&config.grpc_addr).await?;
-    let parts = server::Parts { cluster, revision: Arc::new(revision), claim_defaults: config.claim_defaults };
+    let parts = server::Parts { cluster, revision: Arc::new(revision), claim_defaults: config.plan.claim_defaults };
     server::run(parts, listener, shutdown).await?;
     Ok(())
 }

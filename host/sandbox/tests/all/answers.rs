@@ -119,7 +119,7 @@ async fn forged_edits_arrive_as_edits() {
         ("rename", "/metadata/name"),
         ("relabel", "/metadata/labels/agyn.io~1workload-id"),
         ("privileged", "/spec/containers/0/securityContext"),
-        ("host-path", "/spec/volumes"),
+        ("host-path", "/spec/volumes/-"),
     ] {
         let edits = mutator(mode).await.mutate(&workload(), pod()).await.unwrap();
         assert_eq!(edits[0].pointer(), pointer, "{mode}");

@@ -94,7 +94,8 @@ async fn each_limit() {
 /// Limits of what a component may hold bite already at load.
 #[tokio::test]
 async fn at_instantiation() {
-    let cases: [(&str, fn(&mut Limits)); 5] = [
+    type Limit = fn(&mut Limits);
+    let cases: [(&str, Limit); 5] = [
         ("memory limit of 64Ki exceeded", |l| l.memory = 64 << 10),
         ("resource limit exceeded: memory count too high at 1", |l| {
             l.memories = 0

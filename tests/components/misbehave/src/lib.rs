@@ -52,6 +52,7 @@ use serde_json::Value;
 
 struct Misbehave;
 
+#[cfg(target_arch = "wasm32")]
 bindings::export!(Misbehave with_types_in bindings);
 
 /// The mode for a function: `ok` unless the settings say that this function misbehaves.

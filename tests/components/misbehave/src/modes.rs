@@ -94,8 +94,8 @@ pub fn edits(mode: &str) -> Vec<Edit> {
             ))]
         }
         "host-path" => vec![Edit::Add(write(
-            "/spec/volumes",
-            r#"[{"name": "h", "hostPath": {"path": "/"}}]"#,
+            "/spec/volumes/-",
+            r#"{"name": "h", "hostPath": {"path": "/"}}"#,
         ))],
         "echo" => {
             let name = pod_view::get("/metadata/name").unwrap_or_default();

@@ -24,6 +24,7 @@ mod bindings {
 
 struct WrongWorld;
 
+#[cfg(target_arch = "wasm32")]
 bindings::export!(WrongWorld with_types_in bindings);
 
 impl bindings::exports::runner::policy::plugin::Guest for WrongWorld {

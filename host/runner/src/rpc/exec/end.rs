@@ -30,7 +30,7 @@ pub(super) enum End {
     /// By us; whether processes were seen and are gone.
     Stopped(Stop, bool),
     /// The image has no `env`, the command has not started and can be run again.
-    NoEnv(Streaming<ExecRequest>),
+    NoEnv(Box<Streaming<ExecRequest>>),
 }
 
 impl Stop {

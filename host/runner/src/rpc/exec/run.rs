@@ -92,7 +92,7 @@ impl<'a> Run<'a> {
         };
         let prefixed = self.command.runs_without_env() && words.first().is_some_and(|word| word == "env");
         if prefixed && silent && self.stdin.can_repeat() && ending::lacks_env(&text) {
-            End::NoEnv(input)
+            End::NoEnv(Box::new(input))
         } else {
             End::Ended(Outcome::Failed(text))
         }

@@ -75,7 +75,7 @@ async fn run(
             execution_id = registered.id(),
             "the image has no env: the command runs without a mark"
         );
-        end = running.attempt(input, command.words(None)).await;
+        end = running.attempt(*input, command.words(None)).await;
     }
     let outputs = running.finish();
     registered.leave();
