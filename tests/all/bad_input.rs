@@ -1,4 +1,9 @@
 //! Every token of W-303 and the rulings that StartWorkload and its neighbours can answer, one fault at a time.
+//!
+//! Tokens of the contract that no request can produce here: `pvc_name_required` (a volume always has a name),
+//! `unknown_docker_implementation`, `invalid_storage_size` and `flavor …:` (found when the host starts, see `program`),
+//! `container_spec_required` and `image_pull_credential_required` (null elements, which the wire does not have),
+//! `docker_config_json_failed` (the document is always encodable).
 
 use std::collections::BTreeMap;
 

@@ -101,6 +101,7 @@ impl Cluster {
         config.connect_timeout = Some(connection.connect_timeout);
         // none for streams; unary calls have theirs in `call`
         config.read_timeout = None;
+        config.write_timeout = None;
         // the library would repeat a POST whose outcome is unknown
         config.default_retry = false;
         let client = kube::Client::try_from(config)?;

@@ -11,7 +11,7 @@ use crate::{exec, logs, wait};
 /// S-404, S-413, S-415, C-10: a followed log has every line and ends with OK when the container ends.
 pub async fn log_follows_to_the_end(backend: Backend) {
     let runner = Builder::new(backend).start().await;
-    let id = runner.begin(shell("echo one; sleep 2; echo two; echo three >&2")).await;
+    let id = runner.begin(shell("echo one >&2; sleep 2; echo two; echo three")).await;
     // opened before the container runs
     let log = logs::read(&runner, logs::request(&id, "main", true)).await.unwrap();
     assert_eq!(String::from_utf8_lossy(&log), "one\ntwo\nthree\n");

@@ -272,8 +272,23 @@ fn is_digest(text: &str) -> bool {
         .is_some_and(|hex| hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)))
 }
 
+/// The value as written, or what it is.
+fn shown(node: &Node) -> String {
+    match &node.data {
+        Data::Text(text) => format!("{text:?}"),
+        Data::Number(number) => number.to_string(),
+        _ => node.kind().to_owned(),
+    }
+}
+
 fn duration(node: &Node, most: Duration) -> Result<Duration, String> {
-    let bad = || format!("expected a time such as 250ms or 2s, at most {}s", most.as_secs());
+    let bad = || {
+        format!(
+            "{} is not a time such as 250ms or 2s, at most {}s",
+            shown(node),
+            most.as_secs()
+        )
+    };
     let Data::Text(text) = &node.data else {
         return Err(bad());
     };
@@ -294,7 +309,12 @@ fn duration(node: &Node, most: Duration) -> Result<Duration, String> {
 
 /// A whole number; sizes and counts are written alike.
 fn size(node: &Node, most: u64) -> Result<u64, String> {
-    let bad = || format!("expected a whole number from 0 to {most}, such as 1000 or 32Mi");
+    let bad = || {
+        format!(
+            "{} is not a whole number from 0 to {most}, such as 1000 or 32Mi",
+            shown(node)
+        )
+    };
     let text = match &node.data {
         Data::Text(text) => text.clone(),
         Data::Number(number) => number.to_string(),
