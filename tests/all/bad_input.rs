@@ -29,17 +29,25 @@ fn inline(request: &mut StartWorkloadRequest, path: &str, mounted: &str) {
 }
 
 fn env(name: &str, value: String) -> EnvVar {
-    EnvVar { name: name.into(), value }
+    EnvVar {
+        name: name.into(),
+        value,
+    }
 }
 
 const INVALID: &[(&str, &str, Change)] = &[
     ("W-304", "main_container_required", |r| r.main = None),
     ("W-305", "main_container_image_required", |r| main(r).image = " ".into()),
     ("W-306", "workload_id_invalid", |r| r.workload_id = "not-a-uuid".into()),
-    ("W-306 upper case", "workload_id_invalid", |r| r.workload_id = r.workload_id.to_uppercase().replace('0', "A")),
-    ("W-307 reserved", "invalid_label", |r| label(r, "agyn.io/workload-id", "x")),
+    ("W-306 upper case", "workload_id_invalid", |r| {
+        r.workload_id = r.workload_id.to_uppercase().replace('0', "A")
+    }),
+    ("W-307 reserved", "invalid_label", |r| {
+        label(r, "agyn.io/workload-id", "x")
+    }),
     ("W-307 reserved by property", "invalid_label", |r| {
-        r.additional_properties.insert("label.app.kubernetes.io/managed-by".into(), "x".into());
+        r.additional_properties
+            .insert("label.app.kubernetes.io/managed-by".into(), "x".into());
     }),
     ("W-307 empty key", "invalid_label", |r| label(r, "", "x")),
     ("W-307 key /x", "invalid_label", |r| label(r, "/x", "x")),
@@ -53,59 +61,114 @@ const INVALID: &[(&str, &str, Change)] = &[
     ("C-23 by property", "invalid_label", |r| {
         r.additional_properties.insert("label.team".into(), "a b".into());
     }),
-    ("W-308 blank", "capability_required", |r| r.capabilities = vec![" ".into()]),
-    ("W-308 unknown", "unknown_capability", |r| r.capabilities = vec!["gpu".into()]),
+    ("W-308 blank", "capability_required", |r| {
+        r.capabilities = vec![" ".into()]
+    }),
+    ("W-308 unknown", "unknown_capability", |r| {
+        r.capabilities = vec!["gpu".into()]
+    }),
     ("W-703 container", "capability_container_name_conflict", |r| {
         r.capabilities = vec!["docker".into()];
-        r.sidecars = vec![ContainerSpec { name: "docker-daemon".into(), ..container("x") }];
+        r.sidecars = vec![ContainerSpec {
+            name: "docker-daemon".into(),
+            ..container("x")
+        }];
     }),
     ("W-703 volume", "capability_volume_name_conflict", |r| {
         r.capabilities = vec!["docker".into()];
         r.volumes = vec![ephemeral("docker-data")];
     }),
     ("W-309 registry", "image_pull_registry_required", |r| {
-        r.image_pull_credentials = vec![ImagePullCredential { registry: " ".into(), ..credential() }];
+        r.image_pull_credentials = vec![ImagePullCredential {
+            registry: " ".into(),
+            ..credential()
+        }];
     }),
     ("W-309 username", "image_pull_username_required", |r| {
-        r.image_pull_credentials = vec![ImagePullCredential { username: " ".into(), ..credential() }];
+        r.image_pull_credentials = vec![ImagePullCredential {
+            username: " ".into(),
+            ..credential()
+        }];
     }),
     ("W-309 password", "image_pull_password_required", |r| {
-        r.image_pull_credentials = vec![ImagePullCredential { password: String::new(), ..credential() }];
+        r.image_pull_credentials = vec![ImagePullCredential {
+            password: String::new(),
+            ..credential()
+        }];
     }),
-    ("W-311 no name", "volume_name_required", |r| r.volumes = vec![ephemeral(" ")]),
-    ("W-311 bad name", "invalid_volume_name", |r| r.volumes = vec![ephemeral("A")]),
-    ("W-311 twice", "duplicate_volume_name: a", |r| r.volumes = vec![ephemeral("a"), ephemeral("a")]),
+    ("W-311 no name", "volume_name_required", |r| {
+        r.volumes = vec![ephemeral(" ")]
+    }),
+    ("W-311 bad name", "invalid_volume_name", |r| {
+        r.volumes = vec![ephemeral("A")]
+    }),
+    ("W-311 twice", "duplicate_volume_name: a", |r| {
+        r.volumes = vec![ephemeral("a"), ephemeral("a")]
+    }),
     ("W-311 kind", "volume_kind_required", |r| {
-        r.volumes = vec![VolumeSpec { kind: VolumeKind::Unspecified.into(), ..ephemeral("a") }];
+        r.volumes = vec![VolumeSpec {
+            kind: VolumeKind::Unspecified.into(),
+            ..ephemeral("a")
+        }];
     }),
-    ("W-312 name", "invalid_pvc_name", |r| r.volumes = vec![claim("a", "Not_A_Name")]),
-    ("W-312 size", "invalid_volume_size", |r| r.volumes = vec![VolumeSpec { size: "big".into(), ..claim("a", "b") }]),
+    ("W-312 name", "invalid_pvc_name", |r| {
+        r.volumes = vec![claim("a", "Not_A_Name")]
+    }),
+    ("W-312 size", "invalid_volume_size", |r| {
+        r.volumes = vec![VolumeSpec {
+            size: "big".into(),
+            ..claim("a", "b")
+        }]
+    }),
     ("W-312 class", "unknown_storage_class: fast", |r| {
-        r.volumes = vec![VolumeSpec { storage_class: "fast".into(), ..claim("a", "b") }];
+        r.volumes = vec![VolumeSpec {
+            storage_class: "fast".into(),
+            ..claim("a", "b")
+        }];
     }),
     ("W-312 label", "invalid_volume_label", |r| {
         let labels = BTreeMap::from([("agyn.dev/managed-by".into(), "x".into())]);
-        r.volumes = vec![VolumeSpec { labels, ..claim("a", "b") }];
+        r.volumes = vec![VolumeSpec {
+            labels,
+            ..claim("a", "b")
+        }];
     }),
     ("W-313", "inline_file_not_defined", |r| {
         main(r).inline_file_mounts = vec![InlineFileMount { path: "/etc/x".into() }];
     }),
-    ("W-314 relative", "inline_file_path_invalid: etc/x", |r| inline(r, "etc/x", "etc/x")),
-    ("W-314 not clean", "inline_file_path_invalid: /etc/../x", |r| inline(r, "/etc/../x", "/etc/../x")),
+    ("W-314 relative", "inline_file_path_invalid: etc/x", |r| {
+        inline(r, "etc/x", "etc/x")
+    }),
+    ("W-314 not clean", "inline_file_path_invalid: /etc/../x", |r| {
+        inline(r, "/etc/../x", "/etc/../x")
+    }),
     ("W-314 root", "inline_file_path_invalid: /", |r| inline(r, "/", "/")),
-    ("W-315", "inline_file_not_defined: /etc/y", |r| inline(r, "/etc/x", "/etc/y")),
+    ("W-315", "inline_file_not_defined: /etc/y", |r| {
+        inline(r, "/etc/x", "/etc/y")
+    }),
     ("W-316", "inline_file_not_referenced: /etc/x", |r| {
         r.inline_files.insert("/etc/x".into(), vec![]);
     }),
     ("W-317", "unknown_flavor: huge", |r| r.flavor = "huge".into()),
-    ("W-318 name", "invalid_container_name", |r| main(r).name = "My_Main".into()),
-    ("C-24 dots", "invalid_container_name", |r| main(r).name = "a.b".into()),
-    ("C-24 length", "invalid_container_name", |r| main(r).name = "a".repeat(64)),
-    ("W-318 image", "container_image_required", |r| {
-        r.sidecars = vec![ContainerSpec { image: String::new(), ..container("x") }];
+    ("W-318 name", "invalid_container_name", |r| {
+        main(r).name = "My_Main".into()
     }),
-    ("W-318 mount name", "volume_mount_name_required", |r| main(r).mounts = vec![mount(" ", "/x")]),
-    ("W-318 no volume", "volume_not_defined: v", |r| main(r).mounts = vec![mount("v", "/x")]),
+    ("C-24 dots", "invalid_container_name", |r| main(r).name = "a.b".into()),
+    ("C-24 length", "invalid_container_name", |r| {
+        main(r).name = "a".repeat(64)
+    }),
+    ("W-318 image", "container_image_required", |r| {
+        r.sidecars = vec![ContainerSpec {
+            image: String::new(),
+            ..container("x")
+        }];
+    }),
+    ("W-318 mount name", "volume_mount_name_required", |r| {
+        main(r).mounts = vec![mount(" ", "/x")]
+    }),
+    ("W-318 no volume", "volume_not_defined: v", |r| {
+        main(r).mounts = vec![mount("v", "/x")]
+    }),
     ("W-318 mount path", "mount_path_required", |r| {
         r.volumes = vec![ephemeral("v")];
         main(r).mounts = vec![mount("v", " ")];
@@ -118,19 +181,32 @@ const INVALID: &[(&str, &str, Change)] = &[
         r.volumes = vec![ephemeral("v"), ephemeral("w")];
         main(r).mounts = vec![mount("v", "/x"), mount("w", "/x")];
     }),
-    ("W-318 env", "env_name_required", |r| main(r).env = vec![env(" ", String::new())]),
-    ("W-318 env name", "invalid_env_name", |r| main(r).env = vec![env("1A", String::new())]),
-    ("R-13 env", "env_value_too_large: BIG", |r| main(r).env = vec![env("BIG", "x".repeat(131_072))]),
+    ("W-318 env", "env_name_required", |r| {
+        main(r).env = vec![env(" ", String::new())]
+    }),
+    ("W-318 env name", "invalid_env_name", |r| {
+        main(r).env = vec![env("1A", String::new())]
+    }),
+    ("R-13 env", "env_value_too_large: BIG", |r| {
+        main(r).env = vec![env("BIG", "x".repeat(131_072))]
+    }),
     ("R-13 files", "inline_files_too_large", |r| {
         inline(r, "/etc/x", "/etc/x");
         r.inline_files.insert("/etc/x".into(), vec![0; 1_048_577]);
     }),
-    ("W-318 entrypoint", "entrypoint_must_be_single_path", |r| main(r).entrypoint = "/bin/sh -c".into()),
+    ("W-318 entrypoint", "entrypoint_must_be_single_path", |r| {
+        main(r).entrypoint = "/bin/sh -c".into()
+    }),
     ("W-318 duplicate", "duplicate_container_name: main", |r| {
-        r.init_containers = vec![ContainerSpec { name: "main".into(), ..container("x") }];
+        r.init_containers = vec![ContainerSpec {
+            name: "main".into(),
+            ..container("x")
+        }];
     }),
     ("W-424", "restart_policy_not_allowed", |r| {
-        main(r).additional_properties.insert("restart_policy".into(), "Always".into());
+        main(r)
+            .additional_properties
+            .insert("restart_policy".into(), "Always".into());
     }),
     ("W-429 volume", "duplicate_volume_name: inline-files", |r| {
         inline(r, "/etc/x", "/etc/x");
@@ -170,7 +246,10 @@ async fn docker_is_not_configured() {
     let mut request = idle();
     request.capabilities = vec!["docker".into()];
     let status = runner.client().start_workload(request).await.unwrap_err();
-    assert_eq!((status.code(), status.message()), (Code::InvalidArgument, "docker_capability_not_configured"));
+    assert_eq!(
+        (status.code(), status.message()),
+        (Code::InvalidArgument, "docker_capability_not_configured")
+    );
     runner.stop().await;
 }
 
@@ -202,12 +281,31 @@ async fn ids_of_the_other_calls() {
         ("x?y=z", Code::NotFound),
     ] {
         let workload_id = id.to_owned();
-        let inspect = client.inspect_workload(InspectWorkloadRequest { workload_id: workload_id.clone() }).await;
-        let stop = client.stop_workload(StopWorkloadRequest { workload_id: workload_id.clone(), timeout_sec: 0 }).await;
-        let remove =
-            client.remove_workload(RemoveWorkloadRequest { workload_id, force: true, remove_volumes: true }).await;
+        let inspect = client
+            .inspect_workload(InspectWorkloadRequest {
+                workload_id: workload_id.clone(),
+            })
+            .await;
+        let stop = client
+            .stop_workload(StopWorkloadRequest {
+                workload_id: workload_id.clone(),
+                timeout_sec: 0,
+            })
+            .await;
+        let remove = client
+            .remove_workload(RemoveWorkloadRequest {
+                workload_id,
+                force: true,
+                remove_volumes: true,
+            })
+            .await;
         let log = logs::read(&runner, logs::request(id, "main", false)).await;
-        let statuses = [inspect.unwrap_err(), stop.unwrap_err(), remove.unwrap_err(), log.unwrap_err()];
+        let statuses = [
+            inspect.unwrap_err(),
+            stop.unwrap_err(),
+            remove.unwrap_err(),
+            log.unwrap_err(),
+        ];
         for status in statuses {
             assert_eq!(status.code(), code, "{id}: {status:?}");
             if code == Code::InvalidArgument {
@@ -215,9 +313,19 @@ async fn ids_of_the_other_calls() {
             }
         }
     }
-    let log = logs::read(&runner, logs::request("missing-workload", " ", false)).await.unwrap_err();
-    assert_eq!((log.code(), log.message()), (Code::InvalidArgument, "container_name_required"));
-    let cancel = client.cancel_execution(CancelExecutionRequest { execution_id: " ".into(), force: false }).await;
+    let log = logs::read(&runner, logs::request("missing-workload", " ", false))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (log.code(), log.message()),
+        (Code::InvalidArgument, "container_name_required")
+    );
+    let cancel = client
+        .cancel_execution(CancelExecutionRequest {
+            execution_id: " ".into(),
+            force: false,
+        })
+        .await;
     assert_eq!(cancel.unwrap_err().message(), "execution_id_required");
     runner.stop().await;
 }
@@ -230,11 +338,17 @@ async fn a_claim_that_is_going_away() {
     first.volumes = vec![claim("data", "going")];
     let id = runner.begin(first).await;
     runner.running(&id).await;
-    let remove = RemoveVolumeRequest { volume_name: "going".into(), force: true };
+    let remove = RemoveVolumeRequest {
+        volume_name: "going".into(),
+        force: true,
+    };
     runner.client().remove_volume(remove).await.unwrap();
     let mut second = idle();
     second.volumes = vec![claim("data", "going")];
     let status = runner.client().start_workload(second).await.unwrap_err();
-    assert_eq!((status.code(), status.message()), (Code::FailedPrecondition, "pvc_not_reusable: going"));
+    assert_eq!(
+        (status.code(), status.message()),
+        (Code::FailedPrecondition, "pvc_not_reusable: going")
+    );
     runner.stop().await;
 }

@@ -178,6 +178,7 @@ async fn idle() -> (Runner, String) {
     (runner, id)
 }
 
+/// S-601, S-603, S-634, S-670, S-671: separate streams without options, tails, the code of the command.
 #[tokio::test]
 async fn streams_and_exit_code() {
     let (runner, id) = idle().await;
@@ -214,6 +215,7 @@ async fn merged_and_separate_stderr() {
     assert_eq!(run(&runner, options(script, apart)).await.stderr, b"err\n");
 }
 
+/// S-605, S-626, G-14: input in order until its end; what comes after the end is ignored.
 #[tokio::test]
 async fn stdin_until_eof() {
     let (runner, id) = idle().await;
@@ -239,7 +241,7 @@ async fn half_close_is_the_end_of_stdin() {
     seen.ended(Reason::Completed, 3);
 }
 
-///
+/// R-01, S-676, G-04
 #[tokio::test]
 async fn half_close_of_a_terminal_cancels() {
     let (runner, id) = idle().await;
@@ -343,7 +345,7 @@ async fn workdir_and_env() {
     assert_ne!(seen.exit().exit_code, 0);
 }
 
-/// S-672, G-06
+/// S-672, S-603, G-06
 #[tokio::test]
 async fn missing_program() {
     let (runner, id) = idle().await;
@@ -351,6 +353,7 @@ async fn missing_program() {
     assert!(!seen.ended(Reason::RunnerError, -1).stderr_tail.is_empty());
 }
 
+/// S-633, S-640, S-641, S-642: one merged stream; a size of zero is ignored, the last size holds.
 #[tokio::test]
 async fn terminal() {
     let (runner, id) = idle().await;
@@ -366,14 +369,13 @@ async fn terminal() {
     .await;
     assert_eq!(seen.stdout, b"mytext_128\r\nerr\r\n");
     assert!(seen.stderr.is_empty() && seen.exit().stderr_tail.is_empty());
-    let call = start(&runner, options(shell(&id, "read line; stty size"), tty)).await;
+    let sized = "until [ \"$(stty size)\" = '40 120' ]; do sleep 0.05; done; echo sized";
+    let call = start(&runner, options(shell(&id, sized), tty)).await;
     for (cols, rows) in [(0, 9), (9, 0), (80, 24), (120, 40)] {
         call.send(msg(Msg::Resize(ExecResize { cols, rows }))).await;
     }
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    call.send(data(b"go\n", false)).await;
     let seen = call.rest().await;
-    assert!(String::from_utf8_lossy(&seen.stdout).contains("40 120"), "{seen:?}");
+    assert_eq!(seen.stdout, b"sized\r\n");
 }
 
 /// S-610 to S-617, with status OK.
@@ -445,7 +447,7 @@ async fn refusals() {
     assert!(seen.errors.is_empty() && seen.exit.is_none());
 }
 
-///
+/// R-02, S-620, G-08, G-10
 #[tokio::test]
 async fn target_forms() {
     let (runner, id) = idle().await;
@@ -459,6 +461,7 @@ async fn target_forms() {
     }
 }
 
+/// S-601, S-602: misuse of the stream is an error event, and the execution goes on.
 #[tokio::test]
 async fn second_start_goes_on() {
     let (runner, id) = idle().await;
@@ -485,7 +488,7 @@ async fn processes(runner: &Runner, id: &str, word: &str) -> usize {
     String::from_utf8(seen.stdout).unwrap().trim().parse().unwrap()
 }
 
-/// C-06, R-03
+/// C-06, R-03, S-650, S-653, S-673, G-01
 #[tokio::test]
 async fn timeout_ends_the_processes() {
     let (runner, id) = idle().await;
@@ -506,7 +509,7 @@ async fn timeout_ends_the_processes() {
     }
 }
 
-/// S-651
+/// S-651, S-674
 #[tokio::test]
 async fn idle_timeout_is_rearmed() {
     let (runner, id) = idle().await;
@@ -543,7 +546,7 @@ async fn cancel(runner: &Runner, id: &str, force: bool) -> bool {
         .cancelled
 }
 
-/// S-675, S-681, T-12
+/// S-675, S-680, S-681, G-15, T-12
 #[tokio::test]
 async fn cancel_execution() {
     let (runner, id) = idle().await;
@@ -569,7 +572,7 @@ async fn cancel_execution() {
     );
 }
 
-/// A client that vanishes leaves nothing behind (T-11).
+/// S-662, T-11: a client that vanishes leaves nothing behind.
 #[tokio::test]
 async fn hang_up_ends_the_process() {
     let (runner, id) = idle().await;

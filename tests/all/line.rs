@@ -20,12 +20,18 @@ async fn without_plugins_a_plain_pod_starts() {
     let mut sized = idle();
     sized.flavor = "ram-2gb".into();
     let status = runner.client().start_workload(sized).await.unwrap_err();
-    assert_eq!((status.code(), status.message()), (Code::InvalidArgument, "unknown_flavor: ram-2gb"));
+    assert_eq!(
+        (status.code(), status.message()),
+        (Code::InvalidArgument, "unknown_flavor: ram-2gb")
+    );
 
     let mut capable = idle();
     capable.capabilities = vec!["docker".into()];
     let status = runner.client().start_workload(capable).await.unwrap_err();
-    assert_eq!((status.code(), status.message()), (Code::InvalidArgument, "unknown_capability: docker"));
+    assert_eq!(
+        (status.code(), status.message()),
+        (Code::InvalidArgument, "unknown_capability: docker")
+    );
     runner.stop().await;
 }
 

@@ -72,7 +72,7 @@ async fn refused(runner: &Runner, request: StreamWorkloadLogsRequest) -> (Code, 
     (status.code(), status.message().to_owned())
 }
 
-/// e2e, C-10: opened at once, opened late, and as a snapshot.
+/// e2e, S-404, S-412, S-413, S-415, C-10: opened at once, opened late, and as a snapshot.
 #[tokio::test]
 async fn follow_until_the_container_ends() {
     let runner = Runner::start().await;
@@ -194,7 +194,7 @@ async fn refusals() {
     }
 }
 
-/// C-12: bytes come before their line ends.
+/// C-12, S-411, G-34: bytes come before their line ends.
 #[tokio::test]
 async fn a_long_line_is_not_held_back() {
     let runner = Runner::start().await;
@@ -223,7 +223,7 @@ async fn a_long_line_is_not_held_back() {
     assert_eq!(bytes, 1_000_001);
 }
 
-/// R-11, G-31
+/// R-11, S-413, G-31
 #[tokio::test]
 async fn deleted_while_followed() {
     let runner = Runner::start().await;

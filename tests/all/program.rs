@@ -1,35 +1,24 @@
 //! The program itself: what it refuses to start with, `plan`, and `demo`.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::PathBuf;
+use std::process::Output;
 
 use runner_tests::MISBEHAVE;
-use runner_tests::runner::plugin_cache;
+use runner_tests::program::program;
 use tempfile::TempDir;
 
-/// The binary beside this test's own; `make test` builds it first.
-fn program() -> Command {
-    let deps = std::env::current_exe().unwrap();
-    let binary = deps.parent().and_then(Path::parent).unwrap().join("runner-host");
-    assert!(binary.is_file(), "{} is not built: run make test", binary.display());
-    let mut command = Command::new(binary);
-    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
-    command.env("RUNNER_PLUGIN_CACHE", plugin_cache());
-    command
-}
-
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-fn file(dir: &TempDir, name: &str, content: &str) -> PathBuf {
+pub(crate) fn file(dir: &TempDir, name: &str, content: &str) -> PathBuf {
     let path = dir.path().join(name);
     std::fs::write(&path, content).unwrap();
     path
 }
 
 /// W-210: exit code 1 and one line that begins as the original's; every wanted part is in the text.
-fn refuses(output: &Output, wanted: &[&str]) {
+pub(crate) fn refuses(output: &Output, wanted: &[&str]) {
     let error = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{error}");
     assert!(error.starts_with("k8s-runner failed: load config: "), "{error}");
@@ -43,18 +32,40 @@ fn serve_names_file_line_and_field_of_a_bad_plugins_file() {
     let dir = TempDir::new().unwrap();
     let plugins = "plugins:\n  - name: sizes\n    source: builtin:flavor-sizing\n    settings:\n      colour: blue\n";
     let path = file(&dir, "plugins.yaml", plugins);
-    let output = program().args(["serve", "--embedded", "--plugins"]).arg(&path).output().unwrap();
+    let output = program()
+        .args(["serve", "--embedded", "--plugins"])
+        .arg(&path)
+        .output()
+        .unwrap();
     refuses(&output, &[&format!("{}:5:", path.display()), "colour"]);
 
     let plugins = "plugins:\n  - name: a\n    source: builtin:flavor-sizing\n    memory: 1Gi\n";
     let path = file(&dir, "unknown-key.yaml", plugins);
-    let output = program().args(["serve", "--embedded", "--plugins"]).arg(&path).output().unwrap();
+    let output = program()
+        .args(["serve", "--embedded", "--plugins"])
+        .arg(&path)
+        .output()
+        .unwrap();
     refuses(&output, &[&format!("{}:4:", path.display()), "memory"]);
 
-    let plugins = format!("plugins:\n  - name: a\n    source: {MISBEHAVE}\n    grants: [everything]\n    limits: {{time: soon}}\n");
+    let plugins = format!(
+        "plugins:\n  - name: a\n    source: {MISBEHAVE}\n    grants: [everything]\n    limits: {{time: soon}}\n"
+    );
     let path = file(&dir, "values.yaml", &plugins);
-    let output = program().args(["serve", "--embedded", "--plugins"]).arg(&path).output().unwrap();
-    refuses(&output, &[&format!("{}:4:", path.display()), "everything", &format!("{}:5:", path.display()), "soon"]);
+    let output = program()
+        .args(["serve", "--embedded", "--plugins"])
+        .arg(&path)
+        .output()
+        .unwrap();
+    refuses(
+        &output,
+        &[
+            &format!("{}:4:", path.display()),
+            "everything",
+            &format!("{}:5:", path.display()),
+            "soon",
+        ],
+    );
 }
 
 /// W-901, W-903: each problem of the catalog with its line.
@@ -63,12 +74,30 @@ fn serve_names_file_line_and_field_of_a_bad_catalog() {
     let dir = TempDir::new().unwrap();
     let catalog = "flavors:\n  - name: small\n    resources: {requestsCpu: 1, requestsMemory: 1Gi, limitsCpu: lots, limitsMemory: 1Gi}\n  - name: small\n    resources: {requestsCpu: 1, requestsMemory: 1Gi, limitsCpu: 1}\n";
     let path = file(&dir, "catalog.yaml", catalog);
-    let output = program().args(["serve", "--embedded", "--catalog"]).arg(&path).output().unwrap();
+    let output = program()
+        .args(["serve", "--embedded", "--catalog"])
+        .arg(&path)
+        .output()
+        .unwrap();
     let name = path.display().to_string();
-    refuses(&output, &[&name, "limitsCpu", "lots", "line 3", "declared more than once", "limitsMemory is empty"]);
+    refuses(
+        &output,
+        &[
+            &name,
+            "limitsCpu",
+            "lots",
+            "line 3",
+            "declared more than once",
+            "limitsMemory is empty",
+        ],
+    );
 
     let path = file(&dir, "broken.yaml", "flavors: [\n");
-    let output = program().args(["serve", "--embedded", "--catalog"]).arg(&path).output().unwrap();
+    let output = program()
+        .args(["serve", "--embedded", "--catalog"])
+        .arg(&path)
+        .output()
+        .unwrap();
     refuses(&output, &["parse catalog", &path.display().to_string()]);
 }
 
@@ -81,10 +110,16 @@ fn serve_refuses_bad_variables() {
         ("[]", "invalid CAPABILITY_IMPLEMENTATIONS: "),
         (r#"{"gpu":"x"}"#, "unknown capability implementation \"gpu\""),
         (r#"{" ":"x"}"#, "invalid CAPABILITY_IMPLEMENTATIONS key"),
-        (r#"{"docker":"magic"}"#, "invalid docker capability implementation \"magic\""),
+        (
+            r#"{"docker":"magic"}"#,
+            "invalid docker capability implementation \"magic\"",
+        ),
     ] {
-        let output =
-            program().args(["serve", "--embedded"]).env("CAPABILITY_IMPLEMENTATIONS", value).output().unwrap();
+        let output = program()
+            .args(["serve", "--embedded"])
+            .env("CAPABILITY_IMPLEMENTATIONS", value)
+            .output()
+            .unwrap();
         refuses(&output, &[wanted]);
     }
 }
@@ -108,8 +143,14 @@ fn plan_prints_pod_and_origins() {
     let catalog = file(&dir, "catalog.yaml", runner_tests::runner::CATALOG);
     let plan = |form: &str| {
         let mut command = program();
-        command.args(["plan", "-o", form, "-f"]).arg(&request).env("CATALOG_PATH", &catalog);
-        let output = command.env("CAPABILITY_IMPLEMENTATIONS", r#"{"docker":"privileged"}"#).output().unwrap();
+        command
+            .args(["plan", "-o", form, "-f"])
+            .arg(&request)
+            .env("CATALOG_PATH", &catalog);
+        let output = command
+            .env("CAPABILITY_IMPLEMENTATIONS", r#"{"docker":"privileged"}"#)
+            .output()
+            .unwrap();
         assert!(output.status.success(), "{}", text(&output.stderr));
         text(&output.stdout)
     };
@@ -119,7 +160,9 @@ fn plan_prints_pod_and_origins() {
     assert_eq!(pod["spec"]["containers"][2]["name"], "docker-daemon");
     assert_eq!(pod["spec"]["containers"][0]["resources"]["limits"]["cpu"], "2");
     let origin = |pointer: &str, plugin: &str| {
-        let found = printed.lines().any(|l| l.starts_with(&format!("# {pointer}  {plugin}@sha256:")));
+        let found = printed
+            .lines()
+            .any(|l| l.starts_with(&format!("# {pointer}  {plugin}@sha256:")));
         assert!(found, "{pointer} of {plugin} in\n{printed}");
     };
     origin("/spec/containers/0/resources", "flavor-sizing");
@@ -154,7 +197,14 @@ fn demo_ends_well() {
     let output = program().arg("demo").output().unwrap();
     let shown = text(&output.stdout);
     assert!(output.status.success(), "{shown}\n{}", text(&output.stderr));
-    for part in ["RUNNING", "working 3", "exit code: 7", "flavor-sizing@sha256:", "NOT_FOUND", "All steps did"] {
+    for part in [
+        "RUNNING",
+        "working 3",
+        "exit code: 7",
+        "flavor-sizing@sha256:",
+        "NOT_FOUND",
+        "All steps did",
+    ] {
         assert!(shown.contains(part), "{part:?} is missing in:\n{shown}");
     }
 }

@@ -3,16 +3,25 @@
 use runner_host::proto::runner_v1::*;
 use runner_tests::Runner;
 use tonic::Code;
+use tonic_reflection::pb::v1::ServerReflectionRequest;
 use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
-use tonic_reflection::pb::v1::ServerReflectionRequest;
 
 /// S-201
 #[tokio::test(flavor = "multi_thread")]
 async fn ready_says_ok() {
     let runner = Runner::start().await;
-    assert_eq!(runner.client().ready(ReadyRequest {}).await.unwrap().into_inner().status, "ok");
+    assert_eq!(
+        runner
+            .client()
+            .ready(ReadyRequest {})
+            .await
+            .unwrap()
+            .into_inner()
+            .status,
+        "ok"
+    );
     runner.stop().await;
 }
 
@@ -29,7 +38,9 @@ async fn reflection_lists_the_services() {
         .unwrap()
         .into_inner();
     let answer = answers.message().await.unwrap().unwrap().message_response.unwrap();
-    let MessageResponse::ListServicesResponse(list) = answer else { panic!("{answer:?}") };
+    let MessageResponse::ListServicesResponse(list) = answer else {
+        panic!("{answer:?}")
+    };
     let names: Vec<_> = list.service.iter().map(|s| s.name.as_str()).collect();
     assert!(names.contains(&"agynio.api.runner.v1.RunnerService"), "{names:?}");
     assert!(names.contains(&"grpc.health.v1.Health"), "{names:?}");
@@ -44,14 +55,25 @@ async fn health_follows_the_server() {
     let runner = Runner::start().await;
     let mut health = HealthClient::new(runner.channel());
     for service in ["", "agynio.api.runner.v1.RunnerService"] {
-        let request = HealthCheckRequest { service: service.into() };
-        assert_eq!(health.check(request).await.unwrap().into_inner().status(), ServingStatus::Serving, "{service}");
+        let request = HealthCheckRequest {
+            service: service.into(),
+        };
+        assert_eq!(
+            health.check(request).await.unwrap().into_inner().status(),
+            ServingStatus::Serving,
+            "{service}"
+        );
     }
-    let request = HealthCheckRequest { service: "agynio.api.runner.v1.RunnerService".into() };
+    let request = HealthCheckRequest {
+        service: "agynio.api.runner.v1.RunnerService".into(),
+    };
     let mut watch = health.watch(request).await.unwrap().into_inner();
     assert_eq!(watch.message().await.unwrap().unwrap().status(), ServingStatus::Serving);
     runner.shutdown().cancel();
-    assert_eq!(watch.message().await.unwrap().unwrap().status(), ServingStatus::NotServing);
+    assert_eq!(
+        watch.message().await.unwrap().unwrap().status(),
+        ServingStatus::NotServing
+    );
     drop((watch, health));
     runner.stop().await;
 }
@@ -62,6 +84,9 @@ async fn calls_that_are_not_offered_say_so() {
     let mut client = runner.client();
     let archive = client.put_archive(PutArchiveRequest::default()).await.unwrap_err();
     let events = client.stream_events(StreamEventsRequest::default()).await.unwrap_err();
-    assert_eq!((archive.code(), events.code()), (Code::Unimplemented, Code::Unimplemented));
+    assert_eq!(
+        (archive.code(), events.code()),
+        (Code::Unimplemented, Code::Unimplemented)
+    );
     runner.stop().await;
 }

@@ -22,7 +22,9 @@ fn the_protocol_is_as_listed() {
             ));
         }
     }
-    let messages = pool.all_messages().filter(|m| m.full_name().starts_with("agynio.") && !m.is_map_entry());
+    let messages = pool
+        .all_messages()
+        .filter(|m| m.full_name().starts_with("agynio.") && !m.is_map_entry());
     for message in messages {
         lines.push(format!("message {}", message.full_name()));
         for field in message.fields() {
@@ -39,7 +41,12 @@ fn the_protocol_is_as_listed() {
             } else {
                 ""
             };
-            lines.push(format!("  {} {label}{:?} {}", field.number(), field.kind(), field.name()));
+            lines.push(format!(
+                "  {} {label}{:?} {}",
+                field.number(),
+                field.kind(),
+                field.name()
+            ));
         }
     }
     for entry in pool.all_enums().filter(|e| e.full_name().starts_with("agynio.")) {

@@ -2,6 +2,8 @@
 //!
 //! `cargo bench -p runner-tests`; the figures to compare are ratios of one run.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a benchmark")]
+
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -29,7 +31,10 @@ fn benchmark(c: &mut Criterion) {
         ..PlanOptions::default()
     };
     let mut config = options.check().expect("settings");
-    config.policy.documents = vec![Document { name: "catalog.yaml".to_owned(), text: CATALOG.to_owned() }];
+    config.policy.documents = vec![Document {
+        name: "catalog.yaml".to_owned(),
+        text: CATALOG.to_owned(),
+    }];
     let load = |plugins: Option<std::path::PathBuf>| -> Revision {
         let mut policy = config.policy.clone();
         policy.plugins = plugins;
@@ -44,7 +49,10 @@ fn benchmark(c: &mut Criterion) {
     bare.documents.clear();
     let bare = runtime.block_on(policy::load(engine(), &bare)).expect("a revision");
 
-    let settings = plan::Settings { namespace: "bench", claim_defaults: &config.claim_defaults };
+    let settings = plan::Settings {
+        namespace: "bench",
+        claim_defaults: &config.claim_defaults,
+    };
     let mut measure = |name: &str, revision: &Revision, request: StartWorkloadRequest| {
         c.bench_function(name, |b| {
             b.to_async(&runtime).iter(|| async {
@@ -56,7 +64,11 @@ fn benchmark(c: &mut Criterion) {
     measure("plan/no plugins", &bare, request("", &[]));
     measure("plan/mutator only", &all, request("", &[]));
     measure("plan/sizing and mutator", &all, request("ram-2gb", &[]));
-    measure("plan/sizing, capability, mutator", &all, request("ram-2gb", &["docker"]));
+    measure(
+        "plan/sizing, capability, mutator",
+        &all,
+        request("ram-2gb", &["docker"]),
+    );
 }
 
 criterion_group!(benches, benchmark);

@@ -4,6 +4,7 @@ mod lifecycle;
 mod plugins;
 mod pod_shape;
 mod streams;
+mod sweep;
 
 /// Make a test of every case, on the backend given.
 #[macro_export]
@@ -14,7 +15,7 @@ macro_rules! cases {
             rootless_docker_adds_its_containers, failing_image_shows_in_inspect, log_follows_to_the_end,
             log_snapshot_has_the_tail, exec_returns_output_and_code, exec_reads_stdin_to_its_end,
             exec_is_cancelled, stop_keeps_the_claim, remove_takes_the_claim, queries_find_the_workload,
-            failing_plugins_leave_nothing, forbidden_edits_leave_nothing);
+            failing_plugins_leave_nothing, forbidden_edits_leave_nothing, sweep_takes_what_has_no_pod);
     };
     (@each $backend:expr; $($case:ident),*) => {
         $(
@@ -39,3 +40,4 @@ pub use streams::{
     exec_is_cancelled, exec_reads_stdin_to_its_end, exec_returns_output_and_code, log_follows_to_the_end,
     log_snapshot_has_the_tail,
 };
+pub use sweep::sweep_takes_what_has_no_pod;

@@ -28,7 +28,10 @@ pub async fn run(runner: &Runner, target: &str, argv: &[&str]) -> Outcome {
         command_argv: argv.iter().map(|&a| a.to_owned()).collect(),
         ..ExecStartRequest::default()
     };
-    let eof = ExecStdin { data: Default::default(), eof: true };
+    let eof = ExecStdin {
+        data: Default::default(),
+        eof: true,
+    };
     talk(runner, vec![Msg::Start(start), Msg::Stdin(eof)]).await
 }
 
@@ -54,7 +57,9 @@ pub async fn talk(runner: &Runner, messages: Vec<Msg>) -> Outcome {
         }
         outcome
     };
-    let outcome = tokio::time::timeout(wait::LIMIT, read).await.expect("the execution did not end");
+    let outcome = tokio::time::timeout(wait::LIMIT, read)
+        .await
+        .expect("the execution did not end");
     drop(sender);
     outcome
 }

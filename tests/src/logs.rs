@@ -28,5 +28,7 @@ pub async fn read(runner: &Runner, request: StreamWorkloadLogsRequest) -> Result
         }
         Ok(bytes)
     };
-    tokio::time::timeout(wait::LIMIT, read).await.expect("the log did not end")
+    tokio::time::timeout(wait::LIMIT, read)
+        .await
+        .expect("the log did not end")
 }

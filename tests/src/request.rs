@@ -42,12 +42,20 @@ pub fn claim(name: &str, claim: &str) -> VolumeSpec {
 
 /// A volume of the pod.
 pub fn ephemeral(name: &str) -> VolumeSpec {
-    VolumeSpec { name: name.to_owned(), kind: VolumeKind::Ephemeral.into(), ..VolumeSpec::default() }
+    VolumeSpec {
+        name: name.to_owned(),
+        kind: VolumeKind::Ephemeral.into(),
+        ..VolumeSpec::default()
+    }
 }
 
 /// A mount of a volume.
 pub fn mount(volume: &str, path: &str) -> VolumeMount {
-    VolumeMount { volume: volume.to_owned(), mount_path: path.to_owned(), read_only: false }
+    VolumeMount {
+        volume: volume.to_owned(),
+        mount_path: path.to_owned(),
+        read_only: false,
+    }
 }
 
 /// A credential that no registry takes.

@@ -1,5 +1,6 @@
 //! A runner-host in this process, on the embedded cluster or on the cluster of `KUBECONFIG`, and a client of it.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -7,7 +8,7 @@ use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Pod, Secret};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use runner_embedded::Embedded;
-use runner_host::config::{PlanConfig, PlanOptions};
+use runner_host::config::{PlanConfig, PlanOptions, Sweep};
 use runner_host::proto::runner_v1::runner_service_client::RunnerServiceClient;
 use runner_host::proto::runner_v1::*;
 use runner_host::{policy, server};
@@ -35,6 +36,7 @@ pub struct Builder {
     options: PlanOptions,
     catalog: Option<String>,
     plugins: Option<String>,
+    sweep: Option<Sweep>,
 }
 
 /// The catalog that tests use, as an operator writes it.
@@ -47,7 +49,13 @@ impl Builder {
             capability_implementations: Some(r#"{"docker":"privileged"}"#.to_owned()),
             ..PlanOptions::default()
         };
-        Self { backend, options, catalog: Some(CATALOG.to_owned()), plugins: None }
+        Self {
+            backend,
+            options,
+            catalog: Some(CATALOG.to_owned()),
+            plugins: None,
+            sweep: None,
+        }
     }
 
     /// With another implementation of `docker`.
@@ -59,6 +67,12 @@ impl Builder {
     /// Without settings for capabilities.
     pub fn no_capabilities(mut self) -> Self {
         self.options.capability_implementations = None;
+        self
+    }
+
+    /// With other settings, as flags or the environment give them.
+    pub fn options(mut self, change: impl FnOnce(&mut PlanOptions)) -> Self {
+        change(&mut self.options);
         self
     }
 
@@ -74,9 +88,17 @@ impl Builder {
         self
     }
 
+    /// With the secret sweeper; shorter times than the program takes are fine.
+    pub fn sweep(mut self, sweep: Sweep) -> Self {
+        self.sweep = Some(sweep);
+        self
+    }
+
     /// Start it; a setting that does not load ends the test.
     pub async fn start(self) -> Runner {
-        self.try_start().await.unwrap_or_else(|error| panic!("the runner does not start: {error}"))
+        self.try_start()
+            .await
+            .unwrap_or_else(|error| panic!("the runner does not start: {error}"))
     }
 
     /// Start it, or say why not.
@@ -86,11 +108,17 @@ impl Builder {
         options.plugin_cache = Some(plugin_cache());
         options.plugins = self.plugins.map(|text| write(&files, "plugins.yaml", &text));
         let mut config = options.check()?;
-        config.policy.documents =
-            self.catalog.into_iter().map(|text| Document { name: "catalog.yaml".to_owned(), text }).collect();
+        config.policy.documents = self
+            .catalog
+            .into_iter()
+            .map(|text| Document {
+                name: "catalog.yaml".to_owned(),
+                text,
+            })
+            .collect();
         let revision = Arc::new(policy::load(engine(), &config.policy).await?);
         let place = Place::make(self.backend).await;
-        Ok(Runner::serve(place, config, revision, files).await)
+        Ok(Runner::serve(place, config, revision, self.sweep, files).await)
     }
 }
 
@@ -104,7 +132,12 @@ fn write(dir: &TempDir, name: &str, text: &str) -> PathBuf {
 pub fn engine() -> &'static Engine {
     static ENGINE: OnceLock<Engine> = OnceLock::new();
     ENGINE.get_or_init(|| {
-        let config = PlanOptions { plugin_cache: Some(plugin_cache()), ..PlanOptions::default() }.check().unwrap();
+        let config = PlanOptions {
+            plugin_cache: Some(plugin_cache()),
+            ..PlanOptions::default()
+        }
+        .check()
+        .unwrap();
         policy::engine(&config.policy).unwrap()
     })
 }
@@ -129,7 +162,10 @@ impl Place {
                 let name = format!("test-{}", uuid::Uuid::new_v4().simple());
                 let mut namespace = Namespace::default();
                 namespace.metadata.name = Some(name.clone());
-                Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &namespace).await.unwrap();
+                Api::<Namespace>::all(client.clone())
+                    .create(&PostParams::default(), &namespace)
+                    .await
+                    .unwrap();
                 // pods are refused until the controller has made it
                 let accounts: Api<k8s_openapi::api::core::v1::ServiceAccount> = Api::namespaced(client.clone(), &name);
                 wait::until("the default service account", async || accounts.get("default").await).await;
@@ -157,6 +193,7 @@ impl Place {
 pub struct Runner {
     place: Place,
     cluster: Cluster,
+    addr: SocketAddr,
     channel: Channel,
     shutdown: CancellationToken,
     server: JoinHandle<Result<(), server::Error>>,
@@ -173,16 +210,39 @@ impl Runner {
         place: Place,
         config: PlanConfig,
         revision: Arc<runner_sandbox::Revision>,
+        sweep: Option<Sweep>,
         files: TempDir,
     ) -> Self {
         let cluster = place.connect().await;
-        let parts = server::Parts { cluster: cluster.clone(), revision, claim_defaults: config.claim_defaults };
+        let parts = server::Parts {
+            cluster: cluster.clone(),
+            revision,
+            claim_defaults: config.claim_defaults,
+            sweep,
+        };
         let listener = server::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
         let server = tokio::spawn(server::run(parts, listener, shutdown.clone()));
-        let channel = Channel::from_shared(format!("http://{addr}")).unwrap().connect().await.unwrap();
-        Self { place, cluster, channel, shutdown, server, _files: files }
+        let channel = Channel::from_shared(format!("http://{addr}"))
+            .unwrap()
+            .connect()
+            .await
+            .unwrap();
+        Self {
+            place,
+            cluster,
+            addr,
+            channel,
+            shutdown,
+            server,
+            _files: files,
+        }
+    }
+
+    /// Where it serves.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
     }
 
     /// A client; cheap.
@@ -206,6 +266,11 @@ impl Runner {
     /// Ask for the token that ends the server, for tests of shutdown.
     pub fn shutdown(&self) -> CancellationToken {
         self.shutdown.clone()
+    }
+
+    /// The runner's own connection to the cluster.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
     }
 
     /// Objects of a kind in the namespace, past the runner.
@@ -242,7 +307,9 @@ impl Runner {
 
     /// Inspect once.
     pub async fn inspect(&self, id: &str) -> Result<InspectWorkloadResponse, tonic::Status> {
-        let request = InspectWorkloadRequest { workload_id: id.to_owned() };
+        let request = InspectWorkloadRequest {
+            workload_id: id.to_owned(),
+        };
         Ok(self.client().inspect_workload(request).await?.into_inner())
     }
 
@@ -251,7 +318,11 @@ impl Runner {
         wait::until("main to run", async || {
             let state = self.inspect(id).await.map_err(|status| status.to_string())?;
             let main = main_of(&state);
-            if main.status() == ContainerStatus::Running { Ok(state) } else { Err(format!("{main:?}")) }
+            if main.status() == ContainerStatus::Running {
+                Ok(state)
+            } else {
+                Err(format!("{main:?}"))
+            }
         })
         .await
     }
@@ -269,11 +340,28 @@ impl Runner {
     pub async fn objects(&self) -> Vec<String> {
         let all = ListParams::default();
         let mut names = Vec::new();
-        names.extend(self.api::<Pod>().list(&all).await.unwrap().into_iter().map(|o| ("pod", o.metadata.name)));
-        names.extend(self.api::<Secret>().list(&all).await.unwrap().into_iter().map(|o| ("secret", o.metadata.name)));
+        names.extend(
+            self.api::<Pod>()
+                .list(&all)
+                .await
+                .unwrap()
+                .into_iter()
+                .map(|o| ("pod", o.metadata.name)),
+        );
+        names.extend(
+            self.api::<Secret>()
+                .list(&all)
+                .await
+                .unwrap()
+                .into_iter()
+                .map(|o| ("secret", o.metadata.name)),
+        );
         let claims = self.api::<PersistentVolumeClaim>().list(&all).await.unwrap();
         names.extend(claims.into_iter().map(|o| ("claim", o.metadata.name)));
-        let mut names: Vec<_> = names.into_iter().map(|(kind, name)| format!("{kind}/{}", name.unwrap())).collect();
+        let mut names: Vec<_> = names
+            .into_iter()
+            .map(|(kind, name)| format!("{kind}/{}", name.unwrap()))
+            .collect();
         names.sort();
         names
     }
@@ -287,7 +375,10 @@ impl Runner {
         match self.place {
             Place::Embedded(embedded) => embedded.shutdown().await,
             Place::Namespace(name, client) => {
-                let params = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+                let params = DeleteParams {
+                    grace_period_seconds: Some(0),
+                    ..DeleteParams::default()
+                };
                 Api::<Namespace>::all(client).delete(&name, &params).await.unwrap();
             }
         }
@@ -296,5 +387,9 @@ impl Runner {
 
 /// The container with role MAIN; callers rely on there being one (S-246).
 pub fn main_of(state: &InspectWorkloadResponse) -> &WorkloadContainer {
-    state.containers.iter().find(|c| c.role() == ContainerRole::Main).expect("no container has the role MAIN")
+    state
+        .containers
+        .iter()
+        .find(|c| c.role() == ContainerRole::Main)
+        .expect("no container has the role MAIN")
 }

@@ -52,7 +52,11 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// An error with a detail.
     pub fn new(kind: Kind, token: impl Into<String>, detail: impl fmt::Display) -> Self {
-        Self { kind, token: token.into(), detail: detail.to_string() }
+        Self {
+            kind,
+            token: token.into(),
+            detail: detail.to_string(),
+        }
     }
 
     /// INVALID_ARGUMENT with a token alone.

@@ -64,9 +64,22 @@ mod tests {
         assert!(one("team", "a").is_ok());
         assert_eq!(one("", "a").unwrap_err().to_string(), "invalid_label: empty label key");
         for key in RESERVED {
-            assert_eq!(one(key, "a").unwrap_err().to_string(), format!("invalid_label: reserved label key {key:?}"));
+            assert_eq!(
+                one(key, "a").unwrap_err().to_string(),
+                format!("invalid_label: reserved label key {key:?}")
+            );
         }
-        assert!(one("/x", "a").unwrap_err().to_string().starts_with("invalid_label: invalid label key \"/x\""));
-        assert!(one("x", "a b").unwrap_err().to_string().starts_with("invalid_label: invalid label value for \"x\""));
+        assert!(
+            one("/x", "a")
+                .unwrap_err()
+                .to_string()
+                .starts_with("invalid_label: invalid label key \"/x\"")
+        );
+        assert!(
+            one("x", "a b")
+                .unwrap_err()
+                .to_string()
+                .starts_with("invalid_label: invalid label value for \"x\"")
+        );
     }
 }

@@ -7,6 +7,7 @@
 
 pub mod capability;
 pub mod catalog;
+pub mod duration;
 pub mod edit;
 pub mod error;
 pub mod flavor;
@@ -18,5 +19,5 @@ pub mod state;
 pub mod volume;
 pub mod workload;
 
-pub use runner_quantity as quantity;
 pub use error::{Error, Kind, Result};
+pub use runner_quantity as quantity;

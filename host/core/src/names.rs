@@ -6,7 +6,9 @@ pub type Check = Result<(), String>;
 /// DNS-1123 label: at most 63 lower-case letters, digits and hyphens, alphanumeric at both ends.
 pub fn dns_label(text: &str) -> Check {
     let ok = text.len() <= 63
-        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
         && alphanumeric_ends(text);
     if ok {
         Ok(())
@@ -22,7 +24,9 @@ pub fn dns_subdomain(text: &str) -> Check {
     if !text.is_empty() && text.len() <= 253 && text.split('.').all(|part| dns_label(part).is_ok()) {
         Ok(())
     } else {
-        Err(format!("{text:?} must be dot-joined DNS labels of lower-case letters, digits and hyphens, at most 253 characters"))
+        Err(format!(
+            "{text:?} must be dot-joined DNS labels of lower-case letters, digits and hyphens, at most 253 characters"
+        ))
     }
 }
 
@@ -38,7 +42,9 @@ pub fn qualified_name(text: &str) -> Check {
     if !name.is_empty() && label_value(name).is_ok() {
         Ok(())
     } else {
-        Err(format!("name part {name:?} must be 1 to 63 letters, digits, '-', '_' or '.', and start and end with a letter or digit"))
+        Err(format!(
+            "name part {name:?} must be 1 to 63 letters, digits, '-', '_' or '.', and start and end with a letter or digit"
+        ))
     }
 }
 
@@ -46,34 +52,49 @@ pub fn qualified_name(text: &str) -> Check {
 pub fn label_value(text: &str) -> Check {
     let ok = text.is_empty()
         || (text.len() <= 63
-            && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+            && text
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
             && alphanumeric_ends(text));
     if ok {
         Ok(())
     } else {
-        Err(format!("{text:?} must be empty or at most 63 letters, digits, '-', '_' or '.', and start and end with a letter or digit"))
+        Err(format!(
+            "{text:?} must be empty or at most 63 letters, digits, '-', '_' or '.', and start and end with a letter or digit"
+        ))
     }
 }
 
 /// Environment variable name: letters, digits, `-`, `_`, `.`; no digit first; not `.`, `..` or beginning with `..`.
 pub fn env_name(text: &str) -> Check {
-    let ok = text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+    let ok = text
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
         && text.bytes().next().is_some_and(|b| !b.is_ascii_digit())
         && text != "."
         && !text.starts_with("..");
     if ok {
         Ok(())
     } else {
-        Err(format!("{text:?} must be letters, digits, '-', '_' or '.', must not start with a digit, and must not be '.' or start with '..'"))
+        Err(format!(
+            "{text:?} must be letters, digits, '-', '_' or '.', must not start with a digit, and must not be '.' or start with '..'"
+        ))
     }
 }
 
 /// A path that is absolute, not the root, and already clean: no empty, `.` or `..` part, no trailing slash.
 pub fn clean_absolute_path(text: &str) -> Check {
-    let ok = text
-        .strip_prefix('/')
-        .is_some_and(|rest| rest.split('/').all(|part| !part.is_empty() && part != "." && part != ".."));
-    if ok { Ok(()) } else { Err(format!("{text:?} must be an absolute path below /, without empty, '.' or '..' parts")) }
+    let ok = text.strip_prefix('/').is_some_and(|rest| {
+        rest.split('/')
+            .all(|part| !part.is_empty() && part != "." && part != "..")
+    });
+    if ok {
+        Ok(())
+    } else {
+        Err(format!(
+            "{text:?} must be an absolute path below /, without empty, '.' or '..' parts"
+        ))
+    }
 }
 
 fn alphanumeric_ends(text: &str) -> bool {
@@ -102,7 +123,16 @@ mod tests {
         for good in ["a", "a/b", "agyn.dev/managed-by", "A_b.c", "x.y/Z"] {
             assert!(qualified_name(good).is_ok(), "{good}");
         }
-        for bad in ["", "/x", "a/b/c", "UP/x", "a/", &format!("a/{}", "b".repeat(64)), "-x", "x-"] {
+        for bad in [
+            "",
+            "/x",
+            "a/b/c",
+            "UP/x",
+            "a/",
+            &format!("a/{}", "b".repeat(64)),
+            "-x",
+            "x-",
+        ] {
             assert!(qualified_name(bad).is_err(), "{bad}");
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::flavor::Sizing;
+use crate::flavor::{Resources, Sizing};
 use crate::labels::Labels;
 use crate::secret::Secret;
 use crate::volume::{Mount, Volume};
@@ -20,11 +20,16 @@ impl WorkloadId {
         if text.is_empty() {
             return Ok(Self(uuid::Uuid::new_v4().to_string()));
         }
-        let lower_hex = text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b) || b == b'-');
+        let lower_hex = text
+            .bytes()
+            .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b) || b == b'-');
         if lower_hex && matches!(text.len(), 32 | 36) && uuid::Uuid::try_parse(text).is_ok() {
             Ok(Self(text.to_owned()))
         } else {
-            Err(Error::invalid_with("workload_id_invalid", format!("{text:?} is not a lower-case UUID")))
+            Err(Error::invalid_with(
+                "workload_id_invalid",
+                format!("{text:?} is not a lower-case UUID"),
+            ))
         }
     }
 
@@ -95,6 +100,10 @@ pub struct ContainerSpec {
     pub linux_capabilities: Vec<String>,
     /// An init container that keeps running (W-424).
     pub native_sidecar: bool,
+    /// `additional_properties` of the container.
+    pub properties: BTreeMap<String, String>,
+    /// Sizes asked for, as written: whether they make sense is policy (W-1303).
+    pub resources: Option<Resources>,
 }
 
 /// Credentials of one image registry.
@@ -172,7 +181,11 @@ mod tests {
     /// W-306
     #[test]
     fn ids() {
-        for good in ["00000000-0000-4000-8000-000000000001", "0123456789abcdef0123456789abcdef", "  00000000-0000-0000-0000-000000000000 "] {
+        for good in [
+            "00000000-0000-4000-8000-000000000001",
+            "0123456789abcdef0123456789abcdef",
+            "  00000000-0000-0000-0000-000000000000 ",
+        ] {
             assert_eq!(WorkloadId::parse_or_new(good).unwrap().as_str(), good.trim());
         }
         assert_eq!(WorkloadId::parse_or_new(" ").unwrap().as_str().len(), 36);
@@ -183,7 +196,11 @@ mod tests {
             "{00000000-0000-4000-8000-000000000001}",
             "000000000000-4000-8000-00000000000100",
         ] {
-            assert_eq!(WorkloadId::parse_or_new(bad).unwrap_err().token, "workload_id_invalid", "{bad}");
+            assert_eq!(
+                WorkloadId::parse_or_new(bad).unwrap_err().token,
+                "workload_id_invalid",
+                "{bad}"
+            );
         }
     }
 }

@@ -56,9 +56,15 @@ pub struct Request {
     pub path: String,
 }
 
+/// A fault and how many requests that match pass before it.
+struct Planned {
+    skip: usize,
+    fault: Fault,
+}
+
 #[derive(Default)]
 struct Plan {
-    faults: Vec<Fault>,
+    faults: Vec<Planned>,
     requests: VecDeque<Request>,
 }
 
@@ -82,7 +88,12 @@ impl Faults {
 
     /// Adds a fault. The oldest that matches a request and has turns left is used.
     pub fn fail(&self, fault: Fault) {
-        self.lock().faults.push(fault);
+        self.fail_after(0, fault);
+    }
+
+    /// Adds a fault that lets this many requests pass first.
+    pub fn fail_after(&self, skip: usize, fault: Fault) {
+        self.lock().faults.push(Planned { skip, fault });
     }
 
     /// Drops all faults; the requests stay recorded.
@@ -110,14 +121,18 @@ impl Faults {
             method: method.to_owned(),
             path: path.to_owned(),
         });
-        let fault = plan.faults.iter_mut().find(|fault| {
+        let planned = plan.faults.iter_mut().find(|Planned { fault, .. }| {
             fault.times > 0
                 && (fault.method.is_empty() || fault.method.eq_ignore_ascii_case(method))
                 && path.contains(&fault.path_contains)
         })?;
-        fault.times -= 1;
-        let action = fault.action.clone();
-        plan.faults.retain(|fault| fault.times > 0);
+        if planned.skip > 0 {
+            planned.skip -= 1;
+            return None;
+        }
+        planned.fault.times -= 1;
+        let action = planned.fault.action.clone();
+        plan.faults.retain(|planned| planned.fault.times > 0);
         Some(action)
     }
 }
@@ -145,5 +160,15 @@ mod tests {
         assert!(faults.take("POST", "/x/pods?y").is_some());
         assert!(faults.take("POST", "/pods").is_none());
         assert_eq!(faults.requests().len(), 4);
+        let fault = Fault {
+            method: String::new(),
+            path_contains: "/secrets".into(),
+            times: 1,
+            action: Action::Hang,
+        };
+        faults.fail_after(1, fault);
+        assert!(faults.take("POST", "/secrets").is_none());
+        assert!(faults.take("POST", "/secrets").is_some());
+        assert!(faults.take("POST", "/secrets").is_none());
     }
 }

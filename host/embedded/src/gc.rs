@@ -45,19 +45,10 @@ pub(crate) async fn run(store: Arc<Store>, claims: PathBuf, shutdown: Cancellati
 
 /// Deletes objects none of whose owners is there any more.
 fn collect(store: &Store) {
-    let resources = Resource::NAMESPACED
-        .into_iter()
-        .filter(|resource| *resource != Resource::Events);
-    let objects: Vec<(Resource, Arc<Value>)> = resources
-        .flat_map(|resource| {
-            store
-                .list(resource, None)
-                .1
-                .into_iter()
-                .map(move |object| (resource, object))
-        })
-        .collect();
-    let living: BTreeSet<&str> = objects
+    let objects = all(store);
+    // Read after the objects: an owner made between two reads of one pass would look as if it had gone.
+    let now = all(store);
+    let living: BTreeSet<&str> = now
         .iter()
         .map(|(_, object)| json::text(object, "/metadata/uid"))
         .collect();
@@ -80,6 +71,22 @@ fn collect(store: &Store) {
             tracing::debug!(message = error.message, "embedded garbage collection");
         }
     }
+}
+
+/// All objects that can have owners.
+fn all(store: &Store) -> Vec<(Resource, Arc<Value>)> {
+    let resources = Resource::NAMESPACED
+        .into_iter()
+        .filter(|resource| *resource != Resource::Events);
+    resources
+        .flat_map(|resource| {
+            store
+                .list(resource, None)
+                .1
+                .into_iter()
+                .map(move |object| (resource, object))
+        })
+        .collect()
 }
 
 fn release_claims(store: &Store) {

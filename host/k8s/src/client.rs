@@ -18,6 +18,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::error::{self, Failure};
 use crate::retry::Retry;
+use crate::start::Starts;
+use crate::transport;
 
 /// How long reads and idempotent writes are tried when the caller sets no deadline.
 pub const RETRY_BUDGET: Duration = Duration::from_secs(15);
@@ -82,6 +84,7 @@ pub struct Cluster {
     request_timeout: Duration,
     deadline: Option<Instant>,
     tasks: TaskTracker,
+    starts: Starts,
 }
 
 impl Cluster {
@@ -99,12 +102,7 @@ impl Cluster {
             Source::Document(document) => kube::Config::from_custom_kubeconfig(*document, &options).await?,
         };
         config.connect_timeout = Some(connection.connect_timeout);
-        // none for streams; unary calls have theirs in `call`
-        config.read_timeout = None;
-        config.write_timeout = None;
-        // the library would repeat a POST whose outcome is unknown
-        config.default_retry = false;
-        let client = kube::Client::try_from(config)?;
+        let client = transport::client(config)?;
         Ok(Self {
             request_timeout: connection.request_timeout,
             ..Self::new(client, namespace)
@@ -119,6 +117,7 @@ impl Cluster {
             request_timeout: Connection::default().request_timeout,
             deadline: None,
             tasks: TaskTracker::new(),
+            starts: Starts::default(),
         }
     }
 
@@ -128,6 +127,11 @@ impl Cluster {
             deadline,
             ..self.clone()
         }
+    }
+
+    /// When the caller stops waiting.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.deadline
     }
 
     /// The client, for streams.
@@ -143,6 +147,11 @@ impl Cluster {
     /// Work that outlives a dropped call: roll-backs, completions.
     pub(crate) fn tasks(&self) -> &TaskTracker {
         &self.tasks
+    }
+
+    /// What is being started by this process.
+    pub(crate) fn starts(&self) -> &Starts {
+        &self.starts
     }
 
     /// Wait until all work that outlived its call is done; call it once, at shutdown, with a limit around it.

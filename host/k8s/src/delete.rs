@@ -2,6 +2,8 @@
 //!
 //! Both run in a task that the cluster tracks, so that a caller that goes away leaves nothing half done.
 
+use std::time::Duration;
+
 use futures::future;
 use runner_core::labels;
 use runner_core::{Error, Kind, Result};
@@ -10,6 +12,9 @@ use serde_json::{Map, Value, json};
 use crate::client::{Call, Cluster};
 use crate::error::Failure;
 use crate::json::{annotation, label, meta, terminating};
+
+/// For the Secrets of a pod, whatever became of the caller: what is left goes with the pod that owns it (W-522).
+const SECRETS_BUDGET: Duration = Duration::from_secs(5);
 
 impl Cluster {
     /// Delete the pod with a grace period (the cluster's own when none or 0), then its Secrets. Claims stay. Returns
@@ -126,32 +131,43 @@ impl Cluster {
         for name in foreign {
             tracing::warn!(secret = name, pod = own, "secret of another workload left alone");
         }
-        let results = future::join_all(names.iter().map(|name| self.delete("secrets", name, None, None))).await;
-        for (name, result) in names.iter().zip(results) {
+        let unhurried = self.until(None);
+        let deletions = names.iter().map(|name| async {
+            let deletion = unhurried.delete("secrets", name, None, None);
+            tokio::time::timeout(SECRETS_BUDGET, deletion)
+                .await
+                .unwrap_or(Err(Failure::Timeout))
+        });
+        for (name, result) in names.iter().zip(future::join_all(deletions).await) {
             if let Err(failure) = result {
                 tracing::error!(secret = name, error = %failure, "failed to delete pull secrets");
             }
         }
     }
 
-    /// The claims that the pod's annotation names; all are tried before a failure is answered.
+    /// The claims that the pod's annotation names; all are tried before a failure is answered. UNAVAILABLE when another
+    /// try may help with all of them, else INTERNAL (W-620).
     async fn delete_claims_of(&self, pod: &Value) -> Result<()> {
         let names = names(pod, labels::PVC_NAMES);
         let results = future::join_all(names.iter().map(|name| self.delete_claim(name))).await;
-        let failed: Vec<String> = names
-            .iter()
+        let failed: Vec<(&str, Failure)> = names
+            .into_iter()
             .zip(results)
             .filter_map(|(name, result)| Some((name, result.err()?)))
-            .map(|(name, failure)| {
-                tracing::error!(pvc = name, error = %failure, "failed to delete pvcs");
-                format!("{name}: {failure}")
-            })
             .collect();
         if failed.is_empty() {
-            Ok(())
-        } else {
-            Err(Error::internal("pvc_cleanup_failed", failed.join("; ")))
+            return Ok(());
         }
+        for (name, failure) in &failed {
+            tracing::error!(pvc = name, error = %failure, "failed to delete pvcs");
+        }
+        let passing = failed.iter().all(|(_, failure)| failure.retry().is_some());
+        let kind = if passing { Kind::Unavailable } else { Kind::Internal };
+        let texts: Vec<String> = failed
+            .iter()
+            .map(|(name, failure)| format!("{name}: {failure}"))
+            .collect();
+        Err(Error::new(kind, "pvc_cleanup_failed", texts.join("; ")))
     }
 
     async fn delete_claim(&self, name: &str) -> Result<(), Failure> {

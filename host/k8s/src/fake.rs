@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use http::{Method, Request, Response};
 use http_body_util::BodyExt as _;
@@ -32,6 +33,8 @@ pub(crate) fn container(name: &str, image: &str) -> ContainerSpec {
         inline_files: vec![],
         linux_capabilities: vec![],
         native_sidecar: false,
+        properties: BTreeMap::new(),
+        resources: None,
     }
 }
 
@@ -76,6 +79,8 @@ pub(crate) enum Fault {
     Lost,
     /// No answer ever.
     Hang,
+    /// The call is carried out after this time, even if nobody waits for it any more.
+    Slow(Duration),
 }
 
 impl Fault {
@@ -108,7 +113,14 @@ impl FakeApi {
                 let (head, body) = request.into_parts();
                 let body = body.collect().await.unwrap().to_bytes();
                 let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
-                let (fault, answer) = api.answer(&head.method, head.uri.path(), &body);
+                let (mut fault, mut answer) = api.answer(&head.method, head.uri.path(), &body);
+                if let Some(Fault::Slow(time)) = fault {
+                    let late = async move {
+                        tokio::time::sleep(time).await;
+                        api.answer(&head.method, head.uri.path(), &body)
+                    };
+                    (fault, answer) = tokio::spawn(late).await.unwrap();
+                }
                 match fault {
                     Some(Fault::Lost) => Err(std::io::Error::other("connection reset")),
                     Some(Fault::Hang) => std::future::pending().await,
@@ -156,7 +168,7 @@ impl FakeApi {
         let fault = fault.map(|at| state.faults.remove(at).2);
         let (code, after, body) = match &fault {
             Some(Fault::Answer(code, after, body)) => (*code, *after, body.clone()),
-            Some(Fault::Hang) => (200, None, Value::Null),
+            Some(Fault::Hang | Fault::Slow(_)) => (200, None, Value::Null),
             Some(Fault::Lost) | None => {
                 let (code, body) = state.serve(method, &path, body);
                 (code, None, body)

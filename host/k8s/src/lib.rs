@@ -20,6 +20,8 @@ pub mod retry;
 pub mod secrets;
 pub mod start;
 pub mod state;
+pub mod sweep;
+mod transport;
 pub mod volumes;
 
 pub use client::{Cluster, ConnectError, Connection, Source};

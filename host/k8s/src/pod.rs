@@ -29,7 +29,7 @@ pub fn labels(spec: &WorkloadSpec) -> Labels {
 pub fn build(w: &ResolvedWorkload, namespace: &str) -> Value {
     let spec = &w.spec;
     let keys = inline_keys(spec);
-    let container = |role, c: &ContainerSpec| container(c, role, w.sizing.of(role), &keys);
+    let container = |role, c: &ContainerSpec| container(c, role, w.sizing.of_container(role, &c.name), &keys);
 
     let mut containers = vec![container(ContainerRole::Main, &spec.main)];
     containers.extend(spec.sidecars.iter().map(|c| container(ContainerRole::Sidecar, c)));
@@ -164,13 +164,18 @@ fn container(
         );
     }
     if let Some(size) = size {
-        let mut resources = Map::new();
-        for (key, part) in [("requests", &size.requests), ("limits", &size.limits)] {
-            if !part.is_empty() {
-                resources.insert(key.into(), json!(part));
-            }
+        out.insert("resources".into(), resources(size));
+    }
+    out.into()
+}
+
+/// The `resources` of a container.
+pub fn resources(size: &Resources) -> Value {
+    let mut out = Map::new();
+    for (key, part) in [("requests", &size.requests), ("limits", &size.limits)] {
+        if !part.is_empty() {
+            out.insert(key.into(), json!(part));
         }
-        out.insert("resources".into(), resources.into());
     }
     out.into()
 }

@@ -132,32 +132,60 @@ impl Cluster {
     }
 
     async fn list_pages(&self, resource: &str, selector: &str, metadata_only: bool) -> Result<Vec<Value>, Failure> {
-        let base = format!(
-            "{}?limit={PAGE}&labelSelector={}",
+        let mut all = Vec::new();
+        let mut next = None;
+        loop {
+            let page = self
+                .list_page(resource, selector, metadata_only, PAGE, next.as_deref())
+                .await?;
+            all.extend(page.items);
+            next = page.next;
+            if next.is_none() {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// One page of a list; `from` is [`Page::next`] of the page before.
+    pub(crate) async fn list_page(
+        &self,
+        resource: &str,
+        selector: &str,
+        metadata_only: bool,
+        limit: usize,
+        from: Option<&str>,
+    ) -> Result<Page, Failure> {
+        let mut target = format!(
+            "{}?limit={limit}&labelSelector={}",
             self.path(resource, None)?,
             encode(selector)
         );
-        let mut all = Vec::new();
-        let mut target = base.clone();
-        loop {
-            let call = if metadata_only {
-                Call::list_metadata(target)
-            } else {
-                Call::get(target)
-            };
-            let mut page = self.call_retrying(&call).await?;
-            let token = meta(&page, "continue").unwrap_or_default().to_owned();
-            match page.get_mut("items").map(Value::take) {
-                Some(Value::Array(items)) => all.extend(items),
-                Some(Value::Null) => {}
-                _ => return Err(Failure::Transport("the answer is no list".to_owned())),
-            }
-            if token.is_empty() {
-                return Ok(all);
-            }
-            target = format!("{base}&continue={}", encode(&token));
+        if let Some(token) = from {
+            target.push_str(&format!("&continue={}", encode(token)));
+        }
+        let call = if metadata_only {
+            Call::list_metadata(target)
+        } else {
+            Call::get(target)
+        };
+        let mut page = self.call_retrying(&call).await?;
+        let next = meta(&page, "continue").filter(|t| !t.is_empty()).map(ToOwned::to_owned);
+        match page.get_mut("items").map(Value::take) {
+            Some(Value::Array(items)) => Ok(Page { items, next }),
+            Some(Value::Null) => Ok(Page {
+                items: Vec::new(),
+                next,
+            }),
+            _ => Err(Failure::Transport("the answer is no list".to_owned())),
         }
     }
+}
+
+/// A part of a list.
+pub(crate) struct Page {
+    pub(crate) items: Vec<Value>,
+    /// Where the list goes on; none at its end.
+    pub(crate) next: Option<String>,
 }
 
 /// Name of a workload's pod; see [`Cluster::pod`].
@@ -172,7 +200,7 @@ pub fn pod_of(id: &str) -> Result<String> {
     Ok(if is_name { id.to_owned() } else { pod_name(id) })
 }
 
-fn managed_selector() -> String {
+pub(crate) fn managed_selector() -> String {
     format!("{}={}", labels::MANAGED_BY, labels::MANAGED_BY_VALUE)
 }
 

@@ -4,7 +4,9 @@
 //! tracks: a caller that goes away stops further tries, never the roll-back. Claims are never rolled back: they may hold
 //! data of the same volume. Only Secrets that this attempt made are removed, by name and uid.
 
+mod claims;
 mod create;
+mod flight;
 #[cfg(test)]
 mod tests;
 mod undo;
@@ -16,9 +18,11 @@ use futures::future;
 use runner_core::labels;
 use runner_core::{Error, Kind, Result};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::create::NotCreated;
+use self::flight::Flight;
+pub(crate) use self::flight::Starts;
 use crate::client::{Call, Cluster};
 use crate::error::Failure;
 use crate::json::{meta, terminating};
@@ -28,6 +32,10 @@ use crate::volumes::PlannedClaim;
 
 /// How long one object is tried to be created while the API server is busy.
 const CREATE_BUDGET: Duration = Duration::from_secs(20);
+/// All writes of an attempt together. Less than the shortest grace of the sweeper of another replica (W-1311).
+const ATTEMPT_BUDGET: Duration = Duration::from_secs(50);
+/// What a write under way gets after the caller went away.
+const LATE: Duration = Duration::from_secs(5);
 /// The roll-back's own time, whatever became of the caller (W-324).
 const ROLL_BACK_BUDGET: Duration = Duration::from_secs(15);
 
@@ -69,7 +77,6 @@ struct Made {
 impl Cluster {
     /// Create everything and return as soon as the pod object exists (W-325).
     pub async fn start(&self, objects: &Objects) -> Result<Started> {
-        let redactor = Redactor::new(objects);
         let missing = self.missing_claims(&objects.claims).await?;
         if !missing.is_empty() {
             // a claim stays when the start fails, so look first whether it can succeed at all
@@ -82,23 +89,19 @@ impl Cluster {
         let task = self
             .tasks()
             .spawn(async move { attempt.run(&missing, &secrets, &gone).await });
-        match task.await {
-            Ok(result) => result.map_err(|e| redactor.clean(e)),
-            Err(e) => Err(Error::internal("start_failed", e)),
+        let joined = match self.deadline() {
+            Some(deadline) => tokio::time::timeout_at(deadline, task).await,
+            None => Ok(task.await),
+        };
+        match joined {
+            Ok(Ok(result)) => result,
+            Ok(Err(e)) => Err(Error::internal("start_failed", e)),
+            Err(_) => Err(Error::new(
+                Kind::DeadlineExceeded,
+                "kubernetes request failed",
+                "the caller's deadline passed",
+            )),
         }
-    }
-
-    /// Look all claims up at once; the manifests of those to create, or the first reason why one cannot be used.
-    async fn missing_claims(&self, claims: &[PlannedClaim]) -> Result<Vec<Value>> {
-        let found = future::join_all(claims.iter().map(|c| self.find("persistentvolumeclaims", &c.name))).await;
-        let mut missing = Vec::new();
-        for (claim, found) in claims.iter().zip(found) {
-            match found.map_err(Failure::into_error)? {
-                Some(existing) => refuse_terminating(&claim.name, &existing)?,
-                None => missing.push(claim.manifest.clone()?),
-            }
-        }
-        Ok(missing)
     }
 
     async fn refuse_second_start(&self, pod: &Value) -> Result<()> {
@@ -121,22 +124,19 @@ impl Cluster {
     }
 }
 
-///
-fn refuse_terminating(name: &str, claim: &Value) -> Result<()> {
-    if terminating(claim) {
-        Err(Error::new(Kind::FailedPrecondition, "pvc_not_reusable", name))
-    } else {
-        Ok(())
-    }
-}
-
 /// One attempt to start one workload.
 struct Attempt {
+    /// Ends with the caller's deadline: for reads and for further tries.
     cluster: Cluster,
+    /// For the writes, see [`Attempt::write`].
+    writer: Cluster,
     /// Marks what this attempt made (W-1310).
     id: String,
     pod_name: String,
     create_pod: Call,
+    redactor: Redactor,
+    /// Until the roll-back is done.
+    _flight: Flight,
 }
 
 impl Attempt {
@@ -144,6 +144,13 @@ impl Attempt {
         let id = uuid::Uuid::new_v4().to_string();
         let mut pod = objects.pod.clone();
         let pod_name = meta(&pod, "name").unwrap_or_default().to_owned();
+        let flight = cluster.starts().begin(&pod_name).ok_or_else(|| {
+            Error::new(
+                Kind::AlreadyExists,
+                "resource already exists",
+                format!("pods {pod_name:?}, it is being started"),
+            )
+        })?;
         let annotations = pod
             .get_mut("metadata")
             .and_then(Value::as_object_mut)
@@ -151,11 +158,15 @@ impl Attempt {
             .ok_or_else(|| Error::internal("pod_without_metadata", "the planned pod has no metadata"))?;
         annotations.insert(labels::STARTUP_ATTEMPT.to_owned(), json!(id));
         let create_pod = Call::create(cluster.path("pods", None).map_err(Failure::into_error)?, &pod);
+        let end = Instant::now() + ATTEMPT_BUDGET;
         Ok(Self {
-            cluster: cluster.clone(),
+            cluster: cluster.until(Some(cluster.deadline().map_or(end, |d| d.min(end)))),
+            writer: cluster.until(Some(end)),
             id,
             pod_name,
             create_pod,
+            redactor: Redactor::new(objects),
+            _flight: flight,
         })
     }
 
@@ -163,31 +174,12 @@ impl Attempt {
         for claim in claims {
             self.create_claim(claim, gone).await?;
         }
-        let results = future::join_all(secrets.iter().map(|s| self.create_secret(s, gone))).await;
-        let mut made = Vec::new();
-        let mut first_failure = None;
-        for (secret, result) in secrets.iter().zip(results) {
-            match result {
-                Ok(uid) => made.push(Made {
-                    name: secret.name.clone(),
-                    uid,
-                }),
-                Err(not_created) => {
-                    if not_created.unknown {
-                        made.extend(self.resolve_secret(&secret.name).await);
-                    }
-                    first_failure.get_or_insert(not_created.failure);
-                }
-            }
-        }
-        if let Some(failure) = first_failure {
+        let (made, failure) = self.create_secrets(secrets, gone).await;
+        // when nobody waits for the pod any more it is not made
+        let failure = failure.or_else(|| gone.is_cancelled().then_some(Failure::Cancelled));
+        if let Some(failure) = failure {
             self.remove_secrets(&made).await;
-            return Err(failure.into_error());
-        }
-        if gone.is_cancelled() {
-            // nobody waits for this pod any more
-            self.remove_secrets(&made).await;
-            return Err(Failure::Cancelled.into_error());
+            return Err(self.error(failure));
         }
         match self.create("pods", &self.pod_name, &self.create_pod, gone).await {
             Ok(uid) => Ok(self.finish(uid, made)),
@@ -218,56 +210,6 @@ impl Attempt {
             });
         }
         Started { uid }
-    }
-
-    /// W-511, W-512
-    async fn create_claim(&self, manifest: &Value, gone: &CancellationToken) -> Result<()> {
-        let name = meta(manifest, "name").unwrap_or_default();
-        let path = self
-            .cluster
-            .path("persistentvolumeclaims", None)
-            .map_err(Failure::into_error)?;
-        let mut tries = self.cluster.tries(CREATE_BUDGET);
-        let call = Call::create(path, manifest);
-        loop {
-            let failure = match self.cluster.call(&call).await {
-                Ok(_) => {
-                    tracing::info!(pvc = name, "created pvc");
-                    return Ok(());
-                }
-                Err(failure) if failure.is_already_exists() => {
-                    // made by another start, or by a try whose answer was lost
-                    match self
-                        .cluster
-                        .find("persistentvolumeclaims", name)
-                        .await
-                        .map_err(Failure::into_error)?
-                    {
-                        Some(existing) => return refuse_terminating(name, &existing),
-                        None => failure,
-                    }
-                }
-                Err(failure) => failure,
-            };
-            self.pause(&mut tries, &failure, gone)
-                .await
-                .map_err(Failure::into_error)?;
-        }
-    }
-
-    async fn create_secret(&self, secret: &PlannedSecret, gone: &CancellationToken) -> Result<String, NotCreated> {
-        let known = |failure| NotCreated {
-            failure,
-            unknown: false,
-        };
-        let path = self.cluster.path("secrets", None).map_err(known)?;
-        self.create(
-            "secrets",
-            &secret.name,
-            &Call::create(path, &secret.to_manifest(&self.id)),
-            gone,
-        )
-        .await
     }
 
     /// The cluster without the caller's deadline.

@@ -8,6 +8,8 @@ use runner_core::workload::WorkloadSpec;
 use runner_core::{Error, Result};
 use serde_json::{Value, json};
 
+pub(crate) mod reuse;
+
 /// What holds when a claim does not say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimDefaults {

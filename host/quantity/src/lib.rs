@@ -36,7 +36,9 @@ impl Quantity {
     /// Parse a quantity as Kubernetes does: sign, digits with an optional point, and a binary, decimal or exponent
     /// suffix; no white space.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
-        parse(text).map(|nanos| Self { nanos }).ok_or_else(|| ParseError { text: text.to_owned() })
+        parse(text)
+            .map(|nanos| Self { nanos })
+            .ok_or_else(|| ParseError { text: text.to_owned() })
     }
 
     /// Greater than zero.
@@ -76,10 +78,16 @@ fn parse(text: &str) -> Option<i128> {
 
     // value = digits * base / 10^fraction * 10^exponent, in billionths
     let digits: i128 = format!("{whole}{fraction}").parse().ok()?;
-    let power = exponent.checked_add(9)?.checked_sub(i32::try_from(fraction.len()).ok()?)?;
+    let power = exponent
+        .checked_add(9)?
+        .checked_sub(i32::try_from(fraction.len()).ok()?)?;
     let scaled = digits.checked_mul(base)?;
     let nanos = if power >= 0 {
-        if scaled == 0 { 0 } else { scaled.checked_mul(10i128.checked_pow(power.unsigned_abs())?)? }
+        if scaled == 0 {
+            0
+        } else {
+            scaled.checked_mul(10i128.checked_pow(power.unsigned_abs())?)?
+        }
     } else {
         match 10i128.checked_pow(power.unsigned_abs()) {
             Some(divisor) => scaled / divisor + i128::from(scaled % divisor != 0),
@@ -141,7 +149,9 @@ mod tests {
     /// C-38
     #[test]
     fn refused() {
-        for bad in ["", " ", " 1", "1 ", "1,5", "1 Gi", "Gi", "1gi", "1K", "--1", "1.2.3", "e3", "1e", "é", "0x10", "1mm", "."] {
+        for bad in [
+            "", " ", " 1", "1 ", "1,5", "1 Gi", "Gi", "1gi", "1K", "--1", "1.2.3", "e3", "1e", "é", "0x10", "1mm", ".",
+        ] {
             assert!(Quantity::parse(bad).is_err(), "{bad}");
         }
     }
@@ -160,7 +170,14 @@ mod tests {
 
     #[test]
     fn huge_numbers_do_not_panic() {
-        for text in ["9".repeat(60), "1e999999999".into(), "1e-999999999".into(), "1e99999999999".into(), "0e99999".into(), format!("0.{}1", "0".repeat(80))] {
+        for text in [
+            "9".repeat(60),
+            "1e999999999".into(),
+            "1e-999999999".into(),
+            "1e99999999999".into(),
+            "0e99999".into(),
+            format!("0.{}1", "0".repeat(80)),
+        ] {
             let _ = Quantity::parse(&text);
         }
     }

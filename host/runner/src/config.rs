@@ -11,6 +11,12 @@ use runner_k8s::volumes::ClaimDefaults;
 use runner_sandbox::Document;
 use serde_json::{Map, Value};
 
+mod policy_env;
+mod sweep;
+
+pub use policy_env::PolicyEnv;
+pub use sweep::{Sweep, SweepOptions};
+
 /// What `serve` takes.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Options {
@@ -29,6 +35,10 @@ pub struct Options {
     /// Kubeconfig file; unset uses the service account of the pod, then ~/.kube/config
     #[arg(long, env = "KUBECONFIG", value_name = "FILE", help_heading = "Kubernetes")]
     pub kubeconfig: Option<PathBuf>,
+
+    /// The secret sweeper.
+    #[command(flatten)]
+    pub sweep: SweepOptions,
 
     /// What decides a workload.
     #[command(flatten)]
@@ -63,8 +73,17 @@ pub struct PlanOptions {
     pub plugin_cache: Option<PathBuf>,
 
     /// Implementations of capabilities: a JSON object from capability to implementation, for the built-in plugins
-    #[arg(long, env = "CAPABILITY_IMPLEMENTATIONS", value_name = "JSON", help_heading = "Policy")]
+    #[arg(
+        long,
+        env = "CAPABILITY_IMPLEMENTATIONS",
+        value_name = "JSON",
+        help_heading = "Policy"
+    )]
     pub capability_implementations: Option<String>,
+
+    /// Optional features of every workload.
+    #[command(flatten)]
+    pub policy_env: PolicyEnv,
 }
 
 /// Settings of the policy: plugins and catalog.
@@ -87,6 +106,8 @@ pub struct Config {
     pub grpc_addr: String,
     /// Kubeconfig file.
     pub kubeconfig: Option<PathBuf>,
+    /// None when it is off.
+    pub sweep: Option<Sweep>,
     /// What decides a workload.
     pub plan: PlanConfig,
 }
@@ -106,15 +127,26 @@ impl Options {
     /// Check everything, in the contract's order; the first problem wins. `embedded` makes the namespace optional.
     pub fn check(self, embedded: bool) -> Result<Config, String> {
         // whole, so that a new option cannot be forgotten here; the log level is used before, see telemetry
-        let Self { grpc_addr, log_level: _, ziti_enabled, kubeconfig, plan } = self;
+        let Self {
+            grpc_addr,
+            log_level: _,
+            ziti_enabled,
+            kubeconfig,
+            sweep,
+            plan,
+        } = self;
         if plan.namespace.as_deref().is_none_or(|n| n.trim().is_empty()) && !embedded {
             return Err("KUBE_NAMESPACE is required".to_owned());
         }
         overlay(ziti_enabled.as_deref())?;
+        let plan = plan.check()?;
         Ok(Config {
-            grpc_addr: grpc_addr.filter(|a| !a.trim().is_empty()).unwrap_or_else(|| ":50051".to_owned()),
+            grpc_addr: grpc_addr
+                .filter(|a| !a.trim().is_empty())
+                .unwrap_or_else(|| ":50051".to_owned()),
             kubeconfig: not_blank(kubeconfig),
-            plan: plan.check()?,
+            sweep: sweep.check()?,
+            plan,
         })
     }
 }
@@ -130,6 +162,7 @@ impl PlanOptions {
             plugins,
             plugin_cache,
             capability_implementations,
+            policy_env,
         } = self;
         let namespace = namespace.map(|n| n.trim().to_owned()).filter(|n| !n.is_empty());
         if let Some(name) = &namespace {
@@ -140,7 +173,8 @@ impl PlanOptions {
             storage_class: pvc_storage_class.map(|c| c.trim().to_owned()).filter(|c| !c.is_empty()),
             size: storage_size(pvc_storage_size)?,
         };
-        let shared_settings = capability_settings(capability_implementations.as_deref())?;
+        let mut shared_settings = capability_settings(capability_implementations.as_deref())?;
+        shared_settings.extend(policy_env.settings()?);
         Ok(PlanConfig {
             namespace,
             claim_defaults,
@@ -172,9 +206,14 @@ fn overlay(value: Option<&str>) -> Result<(), String> {
 
 /// W-901: blank or missing is empty.
 fn documents(path: Option<&Path>) -> Result<Vec<Document>, String> {
-    let Some(path) = path.filter(|p| !p.as_os_str().is_empty()) else { return Ok(Vec::new()) };
+    let Some(path) = path.filter(|p| !p.as_os_str().is_empty()) else {
+        return Ok(Vec::new());
+    };
     match std::fs::read_to_string(path) {
-        Ok(text) => Ok(vec![Document { name: path.display().to_string(), text }]),
+        Ok(text) => Ok(vec![Document {
+            name: path.display().to_string(),
+            text,
+        }]),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(format!("read catalog {}: {error}", path.display())),
     }
@@ -192,7 +231,9 @@ fn storage_size(value: Option<String>) -> Result<String, String> {
 
 /// W-112: the shape only; which names and values there are is for the plugin to say.
 fn capability_settings(value: Option<&str>) -> Result<Map<String, Value>, String> {
-    let Some(text) = value.filter(|v| !v.trim().is_empty()) else { return Ok(Map::new()) };
+    let Some(text) = value.filter(|v| !v.trim().is_empty()) else {
+        return Ok(Map::new());
+    };
     let invalid = |reason: String| format!("invalid CAPABILITY_IMPLEMENTATIONS: {reason}");
     let object: Map<String, Value> = serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
     if let Some((key, _)) = object.iter().find(|(_, value)| !value.is_string()) {
@@ -217,8 +258,14 @@ mod tests {
     use super::*;
 
     fn check(change: impl FnOnce(&mut Options)) -> Result<Config, String> {
-        let plan = PlanOptions { namespace: Some("ns".into()), ..PlanOptions::default() };
-        let mut options = Options { plan, ..Options::default() };
+        let plan = PlanOptions {
+            namespace: Some("ns".into()),
+            ..PlanOptions::default()
+        };
+        let mut options = Options {
+            plan,
+            ..Options::default()
+        };
         change(&mut options);
         options.check(false)
     }
@@ -226,14 +273,43 @@ mod tests {
     /// W-102..W-112
     #[test]
     fn errors() {
-        let cases: [(&str, fn(&mut Options), &str); 10] = [
-            ("no namespace", |o| o.plan.namespace = None, "KUBE_NAMESPACE is required"),
-            ("blank namespace", |o| o.plan.namespace = Some(" ".into()), "KUBE_NAMESPACE is required"),
-            ("blank ziti", |o| o.ziti_enabled = Some(String::new()), "ZITI_ENABLED must be true or false"),
-            ("bad ziti", |o| o.ziti_enabled = Some("yes".into()), "invalid ZITI_ENABLED: "),
-            ("bad size", |o| o.plan.pvc_storage_size = Some("10Gb".into()), "invalid PVC_STORAGE_SIZE: "),
-            ("empty size", |o| o.plan.pvc_storage_size = Some(String::new()), "invalid PVC_STORAGE_SIZE: "),
-            ("zero size", |o| o.plan.pvc_storage_size = Some("0".into()), "invalid PVC_STORAGE_SIZE: "),
+        type Change = fn(&mut Options);
+        let cases: [(&str, Change, &str); 10] = [
+            (
+                "no namespace",
+                |o| o.plan.namespace = None,
+                "KUBE_NAMESPACE is required",
+            ),
+            (
+                "blank namespace",
+                |o| o.plan.namespace = Some(" ".into()),
+                "KUBE_NAMESPACE is required",
+            ),
+            (
+                "blank ziti",
+                |o| o.ziti_enabled = Some(String::new()),
+                "ZITI_ENABLED must be true or false",
+            ),
+            (
+                "bad ziti",
+                |o| o.ziti_enabled = Some("yes".into()),
+                "invalid ZITI_ENABLED: ",
+            ),
+            (
+                "bad size",
+                |o| o.plan.pvc_storage_size = Some("10Gb".into()),
+                "invalid PVC_STORAGE_SIZE: ",
+            ),
+            (
+                "empty size",
+                |o| o.plan.pvc_storage_size = Some(String::new()),
+                "invalid PVC_STORAGE_SIZE: ",
+            ),
+            (
+                "zero size",
+                |o| o.plan.pvc_storage_size = Some("0".into()),
+                "invalid PVC_STORAGE_SIZE: ",
+            ),
             (
                 "not an object",
                 |o| o.plan.capability_implementations = Some("[]".into()),

@@ -6,6 +6,9 @@ use runner_k8s::{Cluster, Connection, Source};
 /// Connect to the namespace of an embedded cluster.
 pub async fn connect(embedded: &Embedded) -> anyhow::Result<Cluster> {
     let kubeconfig = serde_json::from_value(embedded.kubeconfig())?;
-    let connection = Connection { source: Source::Document(Box::new(kubeconfig)), ..Connection::default() };
+    let connection = Connection {
+        source: Source::Document(Box::new(kubeconfig)),
+        ..Connection::default()
+    };
     Ok(Cluster::connect(connection, embedded.namespace()).await?)
 }

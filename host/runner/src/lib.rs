@@ -14,4 +14,5 @@ pub mod proto;
 mod rpc;
 pub mod server;
 mod status;
+mod tasks;
 pub mod telemetry;

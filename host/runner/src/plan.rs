@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use runner_core::catalog::Catalog;
-use runner_core::flavor::Sizing;
-use runner_core::workload::{ResolvedWorkload, WorkloadId, WorkloadSpec};
+use runner_core::flavor::{Resources, Sizing};
+use runner_core::workload::{ContainerRole, ResolvedWorkload, WorkloadId, WorkloadSpec};
 use runner_core::{Error, Kind, Result};
 use runner_k8s::Objects;
 use runner_k8s::volumes::ClaimDefaults;
@@ -65,7 +65,10 @@ pub async fn plan(spec: WorkloadSpec, revision: &Revision, settings: Settings<'_
         origins.sized(&pod, &sizer.reference());
     }
     let spec = &workload.spec;
-    let mut draft = Draft { pod: Arc::new(pod), origins };
+    let mut draft = Draft {
+        pod: Arc::new(pod),
+        origins,
+    };
 
     let mut sidecars: Vec<String> = spec.sidecars.iter().map(|c| c.name.clone()).collect();
     for name in &spec.capabilities {
@@ -82,6 +85,9 @@ pub async fn plan(spec: WorkloadSpec, revision: &Revision, settings: Settings<'_
         }
         sidecars.extend(applied.sidecars);
     }
+    if let (Some(size), Some(sizer)) = (workload.sizing.of(ContainerRole::Injected), sizer) {
+        draft.size_injected(spec, size, sizer);
+    }
     for plugin in revision.mutators() {
         let edits = plugin.mutate(spec, draft.pod.clone()).await?;
         draft.change(plugin, "pod-mutation", edits)?;
@@ -91,16 +97,45 @@ pub async fn plan(spec: WorkloadSpec, revision: &Revision, settings: Settings<'_
     let labels = runner_k8s::pod::labels(spec);
     let claims = runner_k8s::volumes::plan(spec, &labels, revision.catalog(), settings.claim_defaults);
     let pod = Arc::unwrap_or_clone(draft.pod);
-    Ok(Plan { objects: Objects { pod, secrets, claims }, sidecars, origins: draft.origins })
+    Ok(Plan {
+        objects: Objects { pod, secrets, claims },
+        sidecars,
+        origins: draft.origins,
+    })
 }
 
-/// W-801: without a flavor nothing is sized; a flavor that no catalog and sizing plugin know is refused.
+/// W-801: a flavor that no catalog and sizing plugin know is refused; without a flavor the plugin is asked only when the
+/// request concerns it in another way, and else nothing is sized.
 async fn size<'r>(spec: &WorkloadSpec, revision: &'r Revision) -> Result<(Sizing, Option<&'r Arc<Plugin>>)> {
-    let Some(name) = &spec.flavor else { return Ok((Sizing::default(), None)) };
     let catalog: &Catalog = revision.catalog();
-    let (Some(flavor), Some(sizer)) = (catalog.flavor(name), revision.sizer()) else {
-        return Err(Error::invalid_with("unknown_flavor", name));
+    let flavor = match &spec.flavor {
+        Some(name) => {
+            let known = catalog.flavor(name).filter(|_| revision.sizer().is_some());
+            Some(known.ok_or_else(|| Error::invalid_with("unknown_flavor", name))?)
+        }
+        None => None,
     };
+    let explicit = spec.containers().find(|(_, container)| container.resources.is_some());
+    let Some(sizer) = revision.sizer() else {
+        return match explicit {
+            Some((_, container)) => Err(Error::invalid_with(
+                "container_resources_not_supported",
+                format!(
+                    "container {} asks for resources, but no configured plugin sizes containers",
+                    container.name
+                ),
+            )),
+            None => Ok((Sizing::default(), None)),
+        };
+    };
+    let asked = |name: &String| {
+        revision
+            .capability(name)
+            .is_some_and(|plugin| Arc::ptr_eq(plugin, sizer))
+    };
+    if flavor.is_none() && explicit.is_none() && !spec.capabilities.iter().any(asked) {
+        return Ok((Sizing::default(), None));
+    }
     let sizing = sizer.size(flavor, spec).await?;
     Ok((sizing, Some(sizer)))
 }
@@ -124,6 +159,28 @@ impl Draft {
         Ok(())
     }
 
+    /// Containers that are not of the request and came without sizes.
+    fn size_injected(&mut self, spec: &WorkloadSpec, size: &Resources, sizer: &Plugin) {
+        let mut after = Value::clone(&self.pod);
+        for list in ["/spec/containers", "/spec/initContainers"] {
+            let containers = after.pointer_mut(list).and_then(Value::as_array_mut);
+            for (n, container) in containers.into_iter().flatten().enumerate() {
+                let name = container.get("name").and_then(Value::as_str);
+                if spec.containers().any(|(_, c)| Some(c.name.as_str()) == name) {
+                    continue;
+                }
+                let Some(fields) = container.as_object_mut().filter(|c| !c.contains_key("resources")) else {
+                    continue;
+                };
+                let value = runner_k8s::pod::resources(size);
+                fields.insert("resources".to_owned(), value.clone());
+                self.origins
+                    .record(format!("{list}/{n}/resources"), &sizer.reference(), None, Some(value));
+            }
+        }
+        self.pod = Arc::new(after);
+    }
+
     fn has_container(&self, name: &str) -> bool {
         ["/spec/containers", "/spec/initContainers"]
             .iter()
@@ -135,5 +192,9 @@ impl Draft {
 
 ///
 fn plugin_failed(plugin: &Plugin, hook: &str, reason: String) -> Error {
-    Error::new(Kind::Internal, "plugin_failed", format!("{} {hook}: {reason}", plugin.name()))
+    Error::new(
+        Kind::Internal,
+        "plugin_failed",
+        format!("{} {hook}: {reason}", plugin.name()),
+    )
 }

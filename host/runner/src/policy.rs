@@ -6,12 +6,18 @@ use crate::config::PolicyConfig;
 
 /// The plugins that this binary carries.
 pub fn builtins() -> Vec<Builtin> {
-    runner_builtin::PLUGINS.iter().map(|&(name, bytes)| Builtin { name, bytes }).collect()
+    runner_builtin::PLUGINS
+        .iter()
+        .map(|&(name, bytes)| Builtin { name, bytes })
+        .collect()
 }
 
 /// Start the engine. Keep it as long as a revision made with it serves.
 pub fn engine(config: &PolicyConfig) -> Result<Engine, String> {
-    let options = EngineOptions { cache_dir: config.plugin_cache.clone(), ..EngineOptions::default() };
+    let options = EngineOptions {
+        cache_dir: config.plugin_cache.clone(),
+        ..EngineOptions::default()
+    };
     Engine::new(options).map_err(|error| format!("start the plugin engine: {error}"))
 }
 
@@ -33,5 +39,7 @@ pub async fn load(engine: &Engine, config: &PolicyConfig) -> Result<Revision, St
         shared_settings: config.shared_settings.clone(),
         documents: config.documents.clone(),
     };
-    Revision::load(engine, inputs).await.map_err(|problems| problems.to_string())
+    Revision::load(engine, inputs)
+        .await
+        .map_err(|problems| problems.to_string())
 }

@@ -51,7 +51,10 @@ type Answer<T> = Result<Response<T>, Status>;
 impl Service {
     /// The cluster with the caller's deadline, and the message.
     fn open<T>(&self, request: Request<T>) -> (Cluster, T) {
-        (self.cluster.until(deadline::of(request.metadata())), request.into_inner())
+        (
+            self.cluster.until(deadline::of(request.metadata())),
+            request.into_inner(),
+        )
     }
 }
 
@@ -61,7 +64,9 @@ fn answer<T>(result: runner_core::Result<T>) -> Answer<T> {
 
 /// An RPC that is not offered yet.
 fn later<T>(rpc: &str) -> Answer<T> {
-    Err(Status::unimplemented(format!("{rpc} is not offered by this version of runner-host")))
+    Err(Status::unimplemented(format!(
+        "{rpc} is not offered by this version of runner-host"
+    )))
 }
 
 #[tonic::async_trait]
@@ -72,7 +77,9 @@ impl RunnerService for Service {
 
     /// S-201
     async fn ready(&self, _: Request<ReadyRequest>) -> Answer<ReadyResponse> {
-        Ok(Response::new(ReadyResponse { status: "ok".to_owned() }))
+        Ok(Response::new(ReadyResponse {
+            status: "ok".to_owned(),
+        }))
     }
 
     async fn start_workload(&self, request: Request<StartWorkloadRequest>) -> Answer<StartWorkloadResponse> {
@@ -95,7 +102,10 @@ impl RunnerService for Service {
         answer(inspect_workload::call(cluster, message).await)
     }
 
-    async fn get_workload_labels(&self, request: Request<GetWorkloadLabelsRequest>) -> Answer<GetWorkloadLabelsResponse> {
+    async fn get_workload_labels(
+        &self,
+        request: Request<GetWorkloadLabelsRequest>,
+    ) -> Answer<GetWorkloadLabelsResponse> {
         let (cluster, message) = self.open(request);
         answer(get_workload_labels::call(cluster, message).await)
     }
@@ -105,12 +115,18 @@ impl RunnerService for Service {
         answer(list_workloads::call(cluster, message).await)
     }
 
-    async fn find_workloads_by_labels(&self, request: Request<FindWorkloadsByLabelsRequest>) -> Answer<FindWorkloadsByLabelsResponse> {
+    async fn find_workloads_by_labels(
+        &self,
+        request: Request<FindWorkloadsByLabelsRequest>,
+    ) -> Answer<FindWorkloadsByLabelsResponse> {
         let (cluster, message) = self.open(request);
         answer(find_workloads_by_labels::call(cluster, message).await)
     }
 
-    async fn list_workloads_by_volume(&self, request: Request<ListWorkloadsByVolumeRequest>) -> Answer<ListWorkloadsByVolumeResponse> {
+    async fn list_workloads_by_volume(
+        &self,
+        request: Request<ListWorkloadsByVolumeRequest>,
+    ) -> Answer<ListWorkloadsByVolumeResponse> {
         let (cluster, message) = self.open(request);
         answer(list_workloads_by_volume::call(cluster, message).await)
     }

@@ -8,16 +8,18 @@ use runner_k8s::Cluster;
 use runner_k8s::volumes::ClaimDefaults;
 use runner_sandbox::Revision;
 use tokio::net::TcpListener;
-use tokio_stream::wrappers::TcpListenerStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
 use tracing::{info, warn};
 
+use crate::config::Sweep;
 use crate::executions::Executions;
 use crate::proto::DESCRIPTORS;
 use crate::proto::runner_v1::runner_service_server::RunnerServiceServer;
 use crate::rpc::Service;
+use crate::tasks::{self, Tasks};
 
 /// Streams get this long to end after a signal, then they are cut.
 const DRAIN: Duration = Duration::from_secs(20);
@@ -30,6 +32,8 @@ pub struct Parts {
     pub revision: Arc<Revision>,
     /// For claims that say nothing themselves.
     pub claim_defaults: ClaimDefaults,
+    /// The secret sweeper; none when it is off.
+    pub sweep: Option<Sweep>,
 }
 
 /// Why serving ended or did not begin.
@@ -49,11 +53,17 @@ pub enum Error {
     /// The descriptors of this binary are broken.
     #[error("gRPC reflection: {0}")]
     Reflection(#[from] tonic_reflection::server::Error),
+    /// W-214
+    #[error(transparent)]
+    Background(#[from] tasks::Ended),
 }
 
 /// Bind a Go-style address: `host:port`, or `:port` for all interfaces, IPv6 and IPv4 (W-102).
 pub async fn bind(addr: &str) -> Result<TcpListener, Error> {
-    let failed = |source| Error::Listen { addr: addr.to_owned(), source };
+    let failed = |source| Error::Listen {
+        addr: addr.to_owned(),
+        source,
+    };
     match addr.strip_prefix(':') {
         None => TcpListener::bind(addr).await.map_err(failed),
         Some(port) => match TcpListener::bind(format!("[::]:{port}")).await {
@@ -66,8 +76,16 @@ pub async fn bind(addr: &str) -> Result<TcpListener, Error> {
 
 /// Serve until `shutdown` is cancelled, then drain: health goes first, unary calls finish, streams are told to end.
 pub async fn run(parts: Parts, listener: TcpListener, shutdown: CancellationToken) -> Result<(), Error> {
-    let Parts { cluster, revision, claim_defaults } = parts;
-    let addr = listener.local_addr().map(|a: SocketAddr| a.to_string()).unwrap_or_default();
+    let Parts {
+        cluster,
+        revision,
+        claim_defaults,
+        sweep,
+    } = parts;
+    let addr = listener
+        .local_addr()
+        .map(|a: SocketAddr| a.to_string())
+        .unwrap_or_default();
     let service = Service {
         cluster: cluster.clone(),
         revision,
@@ -77,6 +95,13 @@ pub async fn run(parts: Parts, listener: TcpListener, shutdown: CancellationToke
         shutdown: shutdown.child_token(),
     };
     let tasks = service.tasks.clone();
+    let mut background = Tasks::new(shutdown.clone());
+    if let Some(sweep) = sweep {
+        info!(interval = ?sweep.interval, grace = ?sweep.grace, "start-up secrets without a pod are swept");
+        background.spawn("secret sweeper", |stop| {
+            tasks::sweep_secrets(cluster.clone(), sweep, stop)
+        });
+    }
     let (health, health_service) = tonic_health::server::health_reporter();
     health.set_serving::<RunnerServiceServer<Service>>().await;
     let reflection = || {
@@ -84,18 +109,22 @@ pub async fn run(parts: Parts, listener: TcpListener, shutdown: CancellationToke
             .register_encoded_file_descriptor_set(DESCRIPTORS)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
+    // small messages leave at once: answers and exec output would otherwise wait for the caller's delayed ACK
+    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
     let server = Server::builder()
         .add_service(RunnerServiceServer::new(service))
         .add_service(health_service)
         .add_service(reflection().build_v1()?)
         .add_service(reflection().build_v1alpha()?)
-        .serve_with_incoming_shutdown(TcpListenerStream::new(listener), {
+        .serve_with_incoming_shutdown(incoming, {
             let shutdown = shutdown.clone();
             async move {
                 shutdown.cancelled().await;
                 info!("shutting down");
                 health.set_not_serving::<RunnerServiceServer<Service>>().await;
-                health.set_service_status("", tonic_health::ServingStatus::NotServing).await;
+                health
+                    .set_service_status("", tonic_health::ServingStatus::NotServing)
+                    .await;
             }
         });
     info!(listener = "tcp", addr, "gRPC server starting");
@@ -106,10 +135,12 @@ pub async fn run(parts: Parts, listener: TcpListener, shutdown: CancellationToke
     };
     tokio::select! {
         served = server => served?,
+        ended = background.ended() => return Err(ended.into()),
         () = cut => warn!(seconds = DRAIN.as_secs(), "calls were still running after the drain time and are cut"),
     }
     tasks.close();
     let rest = async {
+        background.stopped().await;
         tasks.wait().await;
         cluster.drain().await;
     };

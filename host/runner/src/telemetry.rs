@@ -21,7 +21,14 @@ pub fn level(text: Option<&str>) -> Level {
 
 /// Log to stderr from now on. Events of dependencies are shown from warn on.
 pub fn init(level: Level) -> Result<(), String> {
-    let ours = ["runner_host", "runner_sandbox", "runner_k8s", "runner_embedded", "runner_core", "plugin"];
+    let ours = [
+        "runner_host",
+        "runner_sandbox",
+        "runner_k8s",
+        "runner_embedded",
+        "runner_core",
+        "plugin",
+    ];
     let mut filter = "warn".to_owned();
     for target in ours {
         filter.push_str(&format!(",{target}={level}"));

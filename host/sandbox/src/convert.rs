@@ -1,5 +1,7 @@
 //! runner-core <-> WIT; the only file that names both. Answers are checked here on their way in (`check.rs`).
 
+use std::collections::BTreeMap;
+
 use runner_core::capability::{Applied, Capability};
 use runner_core::catalog::{Catalog, Diagnostic, StorageClass};
 use runner_core::edit::Edit;
@@ -14,9 +16,6 @@ use crate::error::refusal;
 use crate::limits::Limits;
 
 pub(crate) fn workload(spec: &WorkloadSpec) -> types::Workload {
-    let pairs = |map: &std::collections::BTreeMap<String, String>| {
-        map.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
-    };
     types::Workload {
         id: spec.id.to_string(),
         labels: pairs(&spec.labels),
@@ -30,6 +29,10 @@ pub(crate) fn workload(spec: &WorkloadSpec) -> types::Workload {
     }
 }
 
+fn pairs(map: &BTreeMap<String, String>) -> Vec<types::Pair> {
+    map.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
 fn container(role: ContainerRole, spec: &ContainerSpec) -> types::Container {
     // To a plugin, an init container that keeps running is a sidecar.
     let role = if spec.native_sidecar {
@@ -41,6 +44,8 @@ fn container(role: ContainerRole, spec: &ContainerSpec) -> types::Container {
         name: spec.name.clone(),
         role: role_out(role),
         image: spec.image.clone(),
+        properties: pairs(&spec.properties),
+        resources: spec.resources.as_ref().map(resources_out),
     }
 }
 
@@ -153,7 +158,7 @@ pub(crate) fn diagnostic(diagnostic: hooks::catalog_mapping::Diagnostic) -> Diag
     }
 }
 
-pub(crate) fn sizing(sizing: hooks::flavor_sizing::Sizing) -> Result<Sizing, String> {
+pub(crate) fn sizing(sizing: hooks::flavor_sizing::Sizing, workload: &WorkloadSpec) -> Result<Sizing, String> {
     let mut by_role: Vec<(ContainerRole, Resources)> = Vec::new();
     for entry in sizing.by_role {
         let role = role_in(entry.role);
@@ -165,8 +170,22 @@ pub(crate) fn sizing(sizing: hooks::flavor_sizing::Sizing) -> Result<Sizing, Str
         check::resources(&of, &resources)?;
         by_role.push((role, resources));
     }
+    let mut by_name: Vec<(String, Resources)> = Vec::new();
+    for hooks::flavor_sizing::ContainerResources { name, resources } in sizing.by_name {
+        if !workload.containers().any(|(_, container)| container.name == name) {
+            return Err(format!("sizes a container {name:?}, which the request does not have"));
+        }
+        let of = format!("container {name:?}");
+        if by_name.iter().any(|(known, _)| *known == name) {
+            return Err(format!("{of} is sized twice"));
+        }
+        let resources = resources_in(&of, resources)?;
+        check::resources(&of, &resources)?;
+        by_name.push((name, resources));
+    }
     Ok(Sizing {
         by_role,
+        by_name,
         supplemental_groups: sizing.supplemental_groups,
     })
 }

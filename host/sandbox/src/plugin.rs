@@ -190,8 +190,8 @@ impl Plugin {
         &self.entrypoints
     }
 
-    /// How big a workload of this flavor is.
-    pub async fn size(&self, flavor: &Flavor, workload: &WorkloadSpec) -> Result<Sizing, CallError> {
+    /// How big a workload is: of this flavor, or of none.
+    pub async fn size(&self, flavor: Option<&Flavor>, workload: &WorkloadSpec) -> Result<Sizing, CallError> {
         let at = self.at(self.entrypoints.flavor.as_ref(), Hook::FlavorSizing)?;
         hooks::flavor::size(&self.caller, at, flavor, workload).await
     }

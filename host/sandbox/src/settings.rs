@@ -64,7 +64,10 @@ impl<'a> Settings<'a> {
         };
         let known = match schema.get("properties").and_then(Value::as_object) {
             Some(properties) if at.is_empty() && !properties.is_empty() => {
-                format!("; known are {}", properties.keys().cloned().collect::<Vec<_>>().join(", "))
+                format!(
+                    "; known are {}",
+                    properties.keys().cloned().collect::<Vec<_>>().join(", ")
+                )
             }
             Some(_) if at.is_empty() => "; the plugin has no settings".to_owned(),
             _ => String::new(),

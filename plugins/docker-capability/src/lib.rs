@@ -10,7 +10,7 @@ mod settings;
 mod subid;
 
 use plugin_sdk::capability::{Applied, Capability, CapabilityPolicy};
-use plugin_sdk::{Description, Edit, Plugin, Rejection, Workload, settings as host_settings};
+use plugin_sdk::{Description, Edit, Plugin, Rejection, Workload, log, settings as host_settings};
 use serde_json::Value;
 
 use settings::Settings;
@@ -35,20 +35,23 @@ impl Plugin for Docker {
     }
 
     fn check_settings() -> Result<(), Vec<String>> {
-        let problems = host_settings::<Settings>()
-            .map_err(|error| vec![error.message])?
-            .problems();
-        if problems.is_empty() { Ok(()) } else { Err(problems) }
+        let settings = host_settings::<Settings>().map_err(|error| vec![error.message])?;
+        let problems = settings.problems();
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        if settings.forbidden() && matches!(settings.implementation(), Ok(Some(_))) {
+            log::warn("docker is configured, but forbidden by the pod security profile");
+        }
+        Ok(())
     }
 }
 
 impl CapabilityPolicy for Docker {
     fn capabilities() -> Vec<Capability> {
-        let available =
-            host_settings::<Settings>().is_ok_and(|settings| matches!(settings.implementation(), Ok(Some(_))));
         vec![Capability {
             name: CAPABILITY.into(),
-            available,
+            available: host_settings::<Settings>().is_ok_and(|settings| settings.available()),
         }]
     }
 
@@ -70,6 +73,12 @@ fn apply(capability: &str, workload: &Workload, settings: &Settings, read: Read<
     else {
         return Err(Rejection::invalid_argument("docker_capability_not_configured", ""));
     };
+    if settings.forbidden() {
+        return Err(Rejection::failed_precondition(
+            "capability_forbidden_by_pod_security",
+            CAPABILITY,
+        ));
+    }
     conflict::check(implementation, workload, read)?;
     let edits: Vec<Edit> = pod::edits(implementation, settings, read)?;
     Ok(Applied {

@@ -15,6 +15,7 @@ pub(crate) const SCHEMA: &str = include_str!("settings.schema.json");
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Settings {
     capability_implementations: BTreeMap<String, String>,
+    pod_security: String,
     images: Images,
     /// Run the rootless daemon's pod in a user namespace. Off for clusters that cannot map ids (W-723).
     pub(crate) host_users: bool,
@@ -35,6 +36,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             capability_implementations: BTreeMap::new(),
+            pod_security: "none".into(),
             images: Images::default(),
             host_users: true,
             resources: None,
@@ -99,6 +101,16 @@ impl Settings {
         }
     }
 
+    /// W-1306: no daemon runs under a security profile. Which profiles there are is not for this plugin to judge.
+    pub(crate) fn forbidden(&self) -> bool {
+        !self.pod_security.trim().eq_ignore_ascii_case("none")
+    }
+
+    /// Whether a request for docker is carried out.
+    pub(crate) fn available(&self) -> bool {
+        !self.forbidden() && matches!(self.implementation(), Ok(Some(_)))
+    }
+
     /// W-112
     pub(crate) fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
@@ -121,6 +133,9 @@ impl Settings {
         let Ok(Some(implementation)) = self.implementation() else {
             return Vec::new();
         };
+        if self.forbidden() {
+            return Vec::new();
+        }
         match implementation {
             Implementation::Rootless => {
                 let mut grants = vec!["extra-containers", "host-path", "unconfined", "proc-mount"];

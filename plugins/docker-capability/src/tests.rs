@@ -18,6 +18,8 @@ fn workload(names: &[&str]) -> Workload {
         name: (*name).into(),
         role: ContainerRole::Main,
         image: "img:1".into(),
+        properties: Vec::new(),
+        resources: None,
     };
     Workload {
         id: "1".into(),
@@ -410,4 +412,24 @@ fn loopback() {
 fn schema_is_json() {
     let schema: Value = serde_json::from_str(settings::SCHEMA).unwrap();
     assert_eq!(schema["additionalProperties"], json!(false));
+}
+
+/// W-1306
+#[test]
+fn forbidden_by_a_pod_security_profile() {
+    for implementation in ["rootless", "privileged", "kata-qemu"] {
+        let under = |profile: &str| {
+            with(json!({"capabilityImplementations": {"docker": implementation}, "podSecurity": profile}))
+        };
+        let settings = under("restricted");
+        assert_eq!(
+            try_apply(&settings, &["main"], &small_pod()).unwrap_err(),
+            Rejection::failed_precondition("capability_forbidden_by_pod_security", "docker")
+        );
+        assert!(!settings.available() && settings.grants().is_empty() && settings.problems().is_empty());
+        assert!(under(" None").available());
+    }
+    let unconfigured = with(json!({"podSecurity": "restricted"}));
+    let refused = try_apply(&unconfigured, &["main"], &small_pod()).unwrap_err();
+    assert_eq!(refused.code, "docker_capability_not_configured");
 }

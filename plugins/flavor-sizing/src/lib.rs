@@ -1,171 +1,84 @@
-//! Splits a flavor over the containers of a workload: the main container gets the flavor's own resources and devices,
-//! each sidecar of the request the flavor's share for sidecars, and nothing else is sized.
+//! Decides how big the containers of a workload are: by its flavor, or, for a request with the capability
+//! `compute-resources`, by what the request says of each container, with the operator's sizes for the rest.
 //!
-//! Init containers run before the workload and what capabilities inject is sized by whoever injects it, so neither
-//! counts against the flavor. Quantities are passed on as the catalog wrote them.
+//! `flavor.rs` splits a flavor, `explicit.rs` has the capability, `quantities.rs` what a size must be.
 
-use plugin_sdk::flavor::{Flavor, FlavorSizing, RoleResources, Sizing};
-use plugin_sdk::{ContainerRole, Description, Plugin, Rejection, Resources, Workload};
+mod explicit;
+mod flavor;
+mod quantities;
+mod settings;
+
+use plugin_sdk::capability::{Applied, Capability, CapabilityPolicy};
+use plugin_sdk::flavor::{Flavor, FlavorSizing, Sizing};
+use plugin_sdk::{Description, Plugin, Rejection, Workload, settings as host_settings};
+
+use settings::Settings;
 
 pub struct Sizer;
 
-plugin_sdk::export!(Sizer: flavor_sizing);
-
-const SETTINGS_SCHEMA: &str = r#"{
-  "$schema": "https://json-schema.org/draft/2020-12/schema",
-  "type": "object",
-  "properties": {},
-  "additionalProperties": false
-}"#;
+plugin_sdk::export!(Sizer: flavor_sizing, capability_policy);
 
 impl Plugin for Sizer {
     fn describe() -> Description {
         Description {
             name: "flavor-sizing".into(),
             version: env!("CARGO_PKG_VERSION").into(),
-            summary: "Main gets the flavor's resources and devices, each sidecar of the request the flavor's sidecar resources.".into(),
-            settings_schema: SETTINGS_SCHEMA.into(),
+            summary: "Sizes main and sidecars by the flavor, or each container as its request says.".into(),
+            settings_schema: settings::SCHEMA.into(),
             grants: Vec::new(),
         }
     }
 
     fn check_settings() -> Result<(), Vec<String>> {
-        Ok(())
+        let settings = host_settings::<Settings>().map_err(|error| vec![error.message])?;
+        match settings.supporting() {
+            Some(Err(problems)) => Err(problems),
+            _ => Ok(()),
+        }
     }
 }
 
 impl FlavorSizing for Sizer {
-    fn size(flavor: Flavor, _: Workload) -> Result<Sizing, Rejection> {
-        Ok(size(flavor))
+    fn size(flavor: Option<Flavor>, workload: Workload) -> Result<Sizing, Rejection> {
+        size(flavor, &workload, &host_settings()?)
     }
 }
 
-fn size(flavor: Flavor) -> Sizing {
-    let mut main = flavor.main;
-    for device in flavor.devices {
-        // Kubernetes wants both, and equal: devices are not overcommitted.
-        set(&mut main.requests, &device.name, device.count);
-        set(&mut main.limits, &device.name, device.count);
+impl CapabilityPolicy for Sizer {
+    fn capabilities() -> Vec<Capability> {
+        let settings = host_settings::<Settings>().unwrap_or_default();
+        vec![Capability {
+            name: explicit::CAPABILITY.into(),
+            available: matches!(settings.supporting(), Some(Ok(_))),
+        }]
     }
-    let mut by_role = vec![RoleResources {
-        role: ContainerRole::Main,
-        resources: main,
-    }];
-    by_role.extend(flavor.sidecar.map(|resources| RoleResources {
-        role: ContainerRole::Sidecar,
-        resources,
-    }));
-    by_role.retain(|sized| !is_empty(&sized.resources));
-    Sizing {
-        by_role,
-        supplemental_groups: flavor.supplemental_groups,
+
+    /// All of it is in the sizes: `size` is asked before, and for each such request.
+    fn apply(capability: String, _: Workload) -> Result<Applied, Rejection> {
+        if capability != explicit::CAPABILITY {
+            return Err(Rejection::invalid_argument("unknown_capability", capability));
+        }
+        Ok(Applied {
+            edits: Vec::new(),
+            sidecars: Vec::new(),
+        })
     }
 }
 
-fn set(list: &mut Vec<(String, String)>, name: &str, count: u32) {
-    list.retain(|(known, _)| known != name);
-    list.push((name.to_owned(), count.to_string()));
-}
-
-fn is_empty(resources: &Resources) -> bool {
-    resources.requests.is_empty() && resources.limits.is_empty()
+/// W-1302: what the request says of its containers is judged with the capability, and without it refused.
+fn size(flavor: Option<Flavor>, workload: &Workload, settings: &Settings) -> Result<Sizing, Rejection> {
+    if workload.capabilities.iter().any(|name| name == explicit::CAPABILITY) {
+        explicit::size(flavor, workload, settings)
+    } else if workload
+        .containers
+        .iter()
+        .any(|container| container.resources.is_some())
+    {
+        Err(Rejection::invalid_argument("compute_resources_capability_required", ""))
+    } else {
+        Ok(flavor.map_or_else(flavor::none, flavor::size))
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use plugin_sdk::flavor::Device;
-
-    use super::*;
-
-    fn list(cpu: &str, memory: &str) -> Vec<(String, String)> {
-        vec![("cpu".into(), cpu.into()), ("memory".into(), memory.into())]
-    }
-
-    fn resources(cpu: &str, memory: &str) -> Resources {
-        Resources {
-            requests: list(cpu, memory),
-            limits: list(cpu, memory),
-        }
-    }
-
-    fn flavor() -> Flavor {
-        Flavor {
-            name: "ram-2gb".into(),
-            default: true,
-            deprecated: false,
-            main: resources("0.50", "2Gi"),
-            sidecar: Some(resources("50m", "64Mi")),
-            devices: Vec::new(),
-            supplemental_groups: Vec::new(),
-        }
-    }
-
-    /// W-802, W-805
-    #[test]
-    fn main_and_sidecars_get_their_part_as_written() {
-        let sizing = size(flavor());
-        assert_eq!(
-            sizing.by_role,
-            [
-                RoleResources {
-                    role: ContainerRole::Main,
-                    resources: resources("0.50", "2Gi")
-                },
-                RoleResources {
-                    role: ContainerRole::Sidecar,
-                    resources: resources("50m", "64Mi")
-                },
-            ]
-        );
-        assert!(sizing.supplemental_groups.is_empty());
-    }
-
-    /// W-802
-    #[test]
-    fn without_sidecar_resources_sidecars_stay_unsized() {
-        let sizing = size(Flavor {
-            sidecar: None,
-            ..flavor()
-        });
-        assert_eq!(sizing.by_role.len(), 1);
-        assert_eq!(sizing.by_role[0].role, ContainerRole::Main);
-    }
-
-    /// W-1340
-    #[test]
-    fn devices_are_mains_alone_with_request_equal_to_limit() {
-        let devices = vec![Device {
-            name: "example.com/gpu".into(),
-            count: 2,
-        }];
-        let sizing = size(Flavor {
-            devices,
-            supplemental_groups: vec![44, 109],
-            ..flavor()
-        });
-        let gpu = ("example.com/gpu".to_owned(), "2".to_owned());
-        assert_eq!(sizing.by_role[0].resources.requests.last(), Some(&gpu));
-        assert_eq!(sizing.by_role[0].resources.limits.last(), Some(&gpu));
-        assert_eq!(sizing.by_role[0].resources.limits.len(), 3);
-        assert_eq!(sizing.by_role[1].resources, resources("50m", "64Mi"));
-        assert_eq!(sizing.supplemental_groups, [44, 109]);
-    }
-
-    /// A flavor from another mapping may have no sizes at all.
-    #[test]
-    fn nothing_to_size() {
-        let none = Resources {
-            requests: Vec::new(),
-            limits: Vec::new(),
-        };
-        assert!(
-            size(Flavor {
-                main: none,
-                sidecar: None,
-                ..flavor()
-            })
-            .by_role
-            .is_empty()
-        );
-    }
-}
+mod tests;

@@ -46,7 +46,7 @@ pub mod catalog {
 /// The flavor-sizing hook: implement [`FlavorSizing`](flavor::FlavorSizing).
 pub mod flavor {
     pub use crate::bindings::flavor_sizing::exports::runner::policy::flavor_sizing::{
-        Guest as FlavorSizing, RoleResources, Sizing,
+        ContainerResources, Guest as FlavorSizing, RoleResources, Sizing,
     };
     pub use crate::catalog::{Device, Flavor};
 }

@@ -15,7 +15,10 @@ use crate::{Runner, wait};
 pub async fn start_reaches_running(backend: Backend) {
     let runner = Builder::new(backend).start().await;
     let mut wanted = idle();
-    wanted.sidecars = vec![ContainerSpec { name: "mcp".into(), ..request::container("while true; do sleep 1; done") }];
+    wanted.sidecars = vec![ContainerSpec {
+        name: "mcp".into(),
+        ..request::container("while true; do sleep 1; done")
+    }];
     wanted.init_containers = vec![request::container("exit 0")];
     let id = wanted.workload_id.clone();
 
@@ -26,7 +29,11 @@ pub async fn start_reaches_running(backend: Backend) {
     assert_eq!(answer.failure, None);
     let containers = answer.containers.unwrap();
     assert_eq!(containers.main, pod);
-    let sidecar = SidecarInstance { name: "mcp".into(), id: format!("{pod}:mcp"), status: "starting".into() };
+    let sidecar = SidecarInstance {
+        name: "mcp".into(),
+        id: format!("{pod}:mcp"),
+        status: "starting".into(),
+    };
     assert_eq!(containers.sidecars, [sidecar]);
 
     let state = runner.running(&id).await;
@@ -90,13 +97,22 @@ fn with_claim_and_secrets(claim_name: &str) -> StartWorkloadRequest {
     wanted.inline_files = BTreeMap::from([("/etc/greeting".to_owned(), b"hello".to_vec())]);
     let main = wanted.main.as_mut().unwrap();
     main.mounts = vec![mount("data", "/data")];
-    main.inline_file_mounts = vec![InlineFileMount { path: "/etc/greeting".into() }];
+    main.inline_file_mounts = vec![InlineFileMount {
+        path: "/etc/greeting".into(),
+    }];
     wanted
 }
 
 async fn secrets_of(runner: &Runner, id: &str) -> Vec<String> {
     let ours = ListParams::default().labels(&format!("agyn.io/workload-id={id}"));
-    runner.api::<Secret>().list(&ours).await.unwrap().into_iter().filter_map(|s| s.metadata.name).collect()
+    runner
+        .api::<Secret>()
+        .list(&ours)
+        .await
+        .unwrap()
+        .into_iter()
+        .filter_map(|s| s.metadata.name)
+        .collect()
 }
 
 /// W-510..W-522, W-610: stop takes the pod and its Secrets, and leaves the claim.
@@ -109,18 +125,38 @@ pub async fn stop_keeps_the_claim(backend: Backend) {
         [format!("workload-{id}-inline-files"), format!("workload-{id}-pull")]
     );
     let mounts = runner.inspect(&id).await.unwrap().mounts;
-    let seen = TargetMount { r#type: "pvc".into(), source: "kept".into(), destination: "/data".into(), read_only: false };
+    let seen = TargetMount {
+        r#type: "pvc".into(),
+        source: "kept".into(),
+        destination: "/data".into(),
+        read_only: false,
+    };
     assert_eq!(mounts, [seen]);
 
-    let stop = StopWorkloadRequest { workload_id: id.clone(), timeout_sec: 1 };
+    let stop = StopWorkloadRequest {
+        workload_id: id.clone(),
+        timeout_sec: 1,
+    };
     runner.client().stop_workload(stop.clone()).await.unwrap();
     runner.gone(&id).await;
     assert_eq!(secrets_of(&runner, &id).await, [""; 0]);
     runner.api::<PersistentVolumeClaim>().get("kept").await.unwrap();
     // W-601: gone is NOT_FOUND, also with the prefix of the pod's name
-    for form in [id.clone(), format!("workload-{id}"), "missing-workload".into(), "a/../b".into()] {
-        let again = StopWorkloadRequest { workload_id: form.clone(), ..stop.clone() };
-        assert_eq!(runner.client().stop_workload(again).await.unwrap_err().code(), Code::NotFound, "{form}");
+    for form in [
+        id.clone(),
+        format!("workload-{id}"),
+        "missing-workload".into(),
+        "a/../b".into(),
+    ] {
+        let again = StopWorkloadRequest {
+            workload_id: form.clone(),
+            ..stop.clone()
+        };
+        assert_eq!(
+            runner.client().stop_workload(again).await.unwrap_err().code(),
+            Code::NotFound,
+            "{form}"
+        );
     }
     runner.stop().await;
 }
@@ -130,12 +166,18 @@ pub async fn remove_takes_the_claim(backend: Backend) {
     let runner = Builder::new(backend).start().await;
     let id = runner.begin(with_claim_and_secrets("taken")).await;
     runner.running(&id).await;
-    let remove = RemoveWorkloadRequest { workload_id: id.clone(), force: true, remove_volumes: true };
+    let remove = RemoveWorkloadRequest {
+        workload_id: id.clone(),
+        force: true,
+        remove_volumes: true,
+    };
     runner.client().remove_workload(remove).await.unwrap();
     runner.gone(&id).await;
-    wait::until("the claim to go", async || match runner.api::<PersistentVolumeClaim>().get("taken").await {
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-        other => Err(format!("{other:?}")),
+    wait::until("the claim to go", async || {
+        match runner.api::<PersistentVolumeClaim>().get("taken").await {
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
     })
     .await;
     assert_eq!(secrets_of(&runner, &id).await, [""; 0]);
@@ -147,32 +189,101 @@ pub async fn queries_find_the_workload(backend: Backend) {
     let runner = Builder::new(backend).start().await;
     let mut client = runner.client();
     let mut wanted = idle();
-    wanted.additional_properties =
-        BTreeMap::from([("label.workload_key".into(), "key".into()), ("label.team".into(), "platform".into())]);
+    wanted.additional_properties = BTreeMap::from([
+        ("label.workload_key".into(), "key".into()),
+        ("label.team".into(), "platform".into()),
+    ]);
     wanted.volumes = vec![claim("data", "vol")];
     wanted.volumes[0].labels = BTreeMap::from([("volume_key".into(), "vkey".into())]);
     let id = runner.begin(wanted).await;
     runner.running(&id).await;
 
-    let listed = client.list_workloads(ListWorkloadsRequest {}).await.unwrap().into_inner().workloads;
-    assert_eq!(listed, [WorkloadListItem { instance_id: format!("workload-{id}"), workload_key: "key".into() }]);
-    let labels = GetWorkloadLabelsRequest { workload_id: id.clone() };
-    assert_eq!(client.get_workload_labels(labels).await.unwrap().into_inner().labels["team"], "platform");
-    let by_label = FindWorkloadsByLabelsRequest { labels: BTreeMap::from([("team".into(), "platform".into())]), all: true };
-    assert_eq!(client.find_workloads_by_labels(by_label).await.unwrap().into_inner().target_ids, [id.clone()]);
-    let by_volume = ListWorkloadsByVolumeRequest { volume_name: "vol".into() };
-    assert_eq!(client.list_workloads_by_volume(by_volume).await.unwrap().into_inner().target_ids, [id.clone()]);
-    let volumes = client.list_volumes(ListVolumesRequest {}).await.unwrap().into_inner().volumes;
-    assert_eq!(volumes, [VolumeListItem { instance_id: "vol".into(), volume_key: "vkey".into() }]);
-    client.touch_workload(TouchWorkloadRequest { workload_id: id.clone() }).await.unwrap();
-    assert!(runner.pod(&id).await.metadata.annotations.unwrap().contains_key("agyn.io/touched-at"));
+    let listed = client
+        .list_workloads(ListWorkloadsRequest {})
+        .await
+        .unwrap()
+        .into_inner()
+        .workloads;
+    assert_eq!(
+        listed,
+        [WorkloadListItem {
+            instance_id: format!("workload-{id}"),
+            workload_key: "key".into()
+        }]
+    );
+    let labels = GetWorkloadLabelsRequest {
+        workload_id: id.clone(),
+    };
+    assert_eq!(
+        client.get_workload_labels(labels).await.unwrap().into_inner().labels["team"],
+        "platform"
+    );
+    let by_label = FindWorkloadsByLabelsRequest {
+        labels: BTreeMap::from([("team".into(), "platform".into())]),
+        all: true,
+    };
+    assert_eq!(
+        client
+            .find_workloads_by_labels(by_label)
+            .await
+            .unwrap()
+            .into_inner()
+            .target_ids,
+        std::slice::from_ref(&id)
+    );
+    let by_volume = ListWorkloadsByVolumeRequest {
+        volume_name: "vol".into(),
+    };
+    assert_eq!(
+        client
+            .list_workloads_by_volume(by_volume)
+            .await
+            .unwrap()
+            .into_inner()
+            .target_ids,
+        std::slice::from_ref(&id)
+    );
+    let volumes = client
+        .list_volumes(ListVolumesRequest {})
+        .await
+        .unwrap()
+        .into_inner()
+        .volumes;
+    assert_eq!(
+        volumes,
+        [VolumeListItem {
+            instance_id: "vol".into(),
+            volume_key: "vkey".into()
+        }]
+    );
+    client
+        .touch_workload(TouchWorkloadRequest {
+            workload_id: id.clone(),
+        })
+        .await
+        .unwrap();
+    assert!(
+        runner
+            .pod(&id)
+            .await
+            .metadata
+            .annotations
+            .unwrap()
+            .contains_key("agyn.io/touched-at")
+    );
 
     //
-    let kept = RemoveVolumeRequest { volume_name: "vol".into(), force: false };
+    let kept = RemoveVolumeRequest {
+        volume_name: "vol".into(),
+        force: false,
+    };
     let status = client.remove_volume(kept).await.unwrap_err();
     assert_eq!(status.code(), Code::FailedPrecondition);
     assert_eq!(status.message(), format!("volume_in_use: {id}"));
-    let forced = RemoveVolumeRequest { volume_name: "vol".into(), force: true };
+    let forced = RemoveVolumeRequest {
+        volume_name: "vol".into(),
+        force: true,
+    };
     for _ in 0..2 {
         client.remove_volume(forced.clone()).await.unwrap();
     }

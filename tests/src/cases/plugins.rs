@@ -19,7 +19,12 @@ fn misbehaving(mode: &str, grants: &str) -> String {
 
 /// Start a workload that would make a claim, Secrets and a pod; nothing of it may be there afterwards.
 async fn refused(backend: Backend, mode: &str, grants: &str) -> Status {
-    let runner = Builder::new(backend).no_capabilities().plugins(&misbehaving(mode, grants)).catalog(None).start().await;
+    let runner = Builder::new(backend)
+        .no_capabilities()
+        .plugins(&misbehaving(mode, grants))
+        .catalog(None)
+        .start()
+        .await;
     let mut wanted = idle();
     wanted.volumes = vec![claim("data", "never-made")];
     wanted.image_pull_credentials = vec![credential()];
@@ -49,18 +54,28 @@ pub async fn failing_plugins_leave_nothing(backend: Backend) {
         let status = refused(backend, mode, "").await;
         assert_eq!(status.code(), Code::Internal, "{mode}: {status:?}");
         let text = status.message();
-        assert!(text.starts_with("plugin_failed: misbehave pod-mutation: "), "{mode}: {text}");
+        assert!(
+            text.starts_with("plugin_failed: misbehave pod-mutation: "),
+            "{mode}: {text}"
+        );
         assert!(text.contains(reason), "{mode}: {text}");
     }
     let status = refused(backend, "reject", "").await;
-    assert_eq!((status.code(), status.message()), (Code::FailedPrecondition, "not_today: come back later"));
+    assert_eq!(
+        (status.code(), status.message()),
+        (Code::FailedPrecondition, "not_today: come back later")
+    );
 }
 
 /// R-22, C-54: what is the host's, and what needs a grant that the plugin does not have.
 pub async fn forbidden_edits_leave_nothing(backend: Backend) {
     for (mode, grants, wanted) in [
         ("rename", "privileged", "/metadata/name is the host's"),
-        ("relabel", "privileged", "/metadata/labels/agyn.io~1workload-id is the host's"),
+        (
+            "relabel",
+            "privileged",
+            "/metadata/labels/agyn.io~1workload-id is the host's",
+        ),
         ("privileged", "", "needs grant privileged"),
         ("host-path", "", "needs grant host-path"),
     ] {

@@ -15,7 +15,10 @@ pub async fn pod_has_the_contracts_marks(backend: Backend) {
     wanted.volumes = vec![request::claim("data", "pv-a"), request::ephemeral("scratch")];
     wanted.image_pull_credentials = vec![request::credential()];
     let main = wanted.main.as_mut().unwrap();
-    main.env = vec![EnvVar { name: "GREETING".into(), value: "hello".into() }];
+    main.env = vec![EnvVar {
+        name: "GREETING".into(),
+        value: "hello".into(),
+    }];
     main.working_dir = "/tmp".into();
     main.mounts = vec![request::mount("scratch", "/scratch")];
     main.required_capabilities = vec!["NET_ADMIN".into()];
@@ -43,11 +46,20 @@ pub async fn pod_has_the_contracts_marks(backend: Backend) {
     assert_eq!(main.name, "main");
     assert_eq!(main.working_dir.as_deref(), Some("/tmp"));
     assert_eq!(main.env.as_ref().unwrap()[0].value.as_deref(), Some("hello"));
-    let mounts: Vec<_> = main.volume_mounts.iter().flatten().map(|m| (m.name.as_str(), m.mount_path.as_str())).collect();
+    let mounts: Vec<_> = main
+        .volume_mounts
+        .iter()
+        .flatten()
+        .map(|m| (m.name.as_str(), m.mount_path.as_str()))
+        .collect();
     assert_eq!(mounts, [("scratch", "/scratch")]);
     let capabilities = main.security_context.as_ref().unwrap().capabilities.as_ref().unwrap();
     assert_eq!(capabilities.add.as_deref(), Some(&["NET_ADMIN".to_owned()][..]));
-    assert!(main.resources.as_ref().is_none_or(|r| r.limits.is_none() && r.requests.is_none()));
+    assert!(
+        main.resources
+            .as_ref()
+            .is_none_or(|r| r.limits.is_none() && r.requests.is_none())
+    );
     runner.stop().await;
 }
 
@@ -85,9 +97,19 @@ pub async fn flavor_sizes_are_on_the_pod(backend: Backend) {
 async fn docker_pod(runner: &Runner) -> (StartWorkloadResponse, Pod) {
     let mut wanted = idle();
     wanted.capabilities = vec![" Docker ".into(), "docker".into()];
-    let env = |name: &str, value: &str| EnvVar { name: name.into(), value: value.into() };
-    wanted.main.as_mut().unwrap().env = vec![env("DOCKER_HOST", "tcp://x:1"), env("DOCKER_TLS_VERIFY", "1"), env("A", "b")];
-    wanted.sidecars = vec![ContainerSpec { name: "mcp".into(), ..request::container("sleep 600") }];
+    let env = |name: &str, value: &str| EnvVar {
+        name: name.into(),
+        value: value.into(),
+    };
+    wanted.main.as_mut().unwrap().env = vec![
+        env("DOCKER_HOST", "tcp://x:1"),
+        env("DOCKER_TLS_VERIFY", "1"),
+        env("A", "b"),
+    ];
+    wanted.sidecars = vec![ContainerSpec {
+        name: "mcp".into(),
+        ..request::container("sleep 600")
+    }];
     let answer = runner.client().start_workload(wanted).await.unwrap().into_inner();
     let pod = runner.pod(&answer.id).await;
     (answer, pod)
@@ -99,7 +121,10 @@ pub async fn docker_adds_the_sidecar(backend: Backend) {
     let (answer, pod) = docker_pod(&runner).await;
     let pod_name = format!("workload-{}", answer.id);
     let sidecars: Vec<_> = answer.containers.unwrap().sidecars.into_iter().map(|s| s.id).collect();
-    assert_eq!(sidecars, [format!("{pod_name}:mcp"), format!("{pod_name}:docker-daemon")]);
+    assert_eq!(
+        sidecars,
+        [format!("{pod_name}:mcp"), format!("{pod_name}:docker-daemon")]
+    );
 
     let spec = pod.spec.unwrap();
     let names: Vec<_> = spec.containers.iter().map(|c| c.name.as_str()).collect();
@@ -116,11 +141,24 @@ pub async fn docker_adds_the_sidecar(backend: Backend) {
     assert_eq!(daemon.env.as_ref().unwrap().len(), 1);
     assert_eq!(daemon.env.as_ref().unwrap()[0].name, "DOCKER_TLS_CERTDIR");
     assert!(daemon.command.is_none() && daemon.args.is_none() && daemon.working_dir.is_none());
-    let mounts: Vec<_> = daemon.volume_mounts.iter().flatten().map(|m| (m.name.as_str(), m.mount_path.as_str())).collect();
+    let mounts: Vec<_> = daemon
+        .volume_mounts
+        .iter()
+        .flatten()
+        .map(|m| (m.name.as_str(), m.mount_path.as_str()))
+        .collect();
     assert_eq!(mounts, [("docker-data", "/var/lib/docker")]);
     let security = daemon.security_context.as_ref().unwrap();
-    assert_eq!((security.privileged, security.allow_privilege_escalation), (Some(true), Some(true)));
-    let volumes: Vec<_> = spec.volumes.iter().flatten().map(|v| (v.name.as_str(), v.empty_dir.is_some())).collect();
+    assert_eq!(
+        (security.privileged, security.allow_privilege_escalation),
+        (Some(true), Some(true))
+    );
+    let volumes: Vec<_> = spec
+        .volumes
+        .iter()
+        .flatten()
+        .map(|v| (v.name.as_str(), v.empty_dir.is_some()))
+        .collect();
     assert_eq!(volumes, [("docker-data", true)]);
     assert_eq!((spec.host_users, spec.runtime_class_name), (None, None));
     runner.stop().await;
@@ -141,14 +179,24 @@ pub async fn rootless_docker_adds_its_containers(backend: Backend) {
     let spec = pod.spec.unwrap();
     assert_eq!(spec.host_users, Some(false));
     let init = &spec.init_containers.as_ref().unwrap()[0];
-    assert_eq!((init.name.as_str(), init.image.as_deref()), ("docker-subid-init", Some("docker:27-dind-rootless")));
+    assert_eq!(
+        (init.name.as_str(), init.image.as_deref()),
+        ("docker-subid-init", Some("docker:27-dind-rootless"))
+    );
     assert_eq!(init.command.as_ref().unwrap()[..2], ["/bin/sh", "-c"]);
     let daemon = spec.containers.last().unwrap();
     let mounts: Vec<_> = daemon
         .volume_mounts
         .iter()
         .flatten()
-        .map(|m| (m.name.as_str(), m.mount_path.as_str(), m.sub_path.as_deref(), m.read_only.unwrap_or_default()))
+        .map(|m| {
+            (
+                m.name.as_str(),
+                m.mount_path.as_str(),
+                m.sub_path.as_deref(),
+                m.read_only.unwrap_or_default(),
+            )
+        })
         .collect();
     assert_eq!(
         mounts,

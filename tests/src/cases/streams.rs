@@ -24,12 +24,20 @@ pub async fn log_follows_to_the_end(backend: Backend) {
 /// S-405: the last lines only.
 pub async fn log_snapshot_has_the_tail(backend: Backend) {
     let runner = Builder::new(backend).start().await;
-    let id = runner.start_shell("for n in 1 2 3 4; do echo line $n; done; exec sleep 600").await;
+    let id = runner
+        .start_shell("for n in 1 2 3 4; do echo line $n; done; exec sleep 600")
+        .await;
     let mut wanted = logs::request(&id, "main", false);
     wanted.tail_lines = 2;
     wait::until("the tail", async || {
-        let log = logs::read(&runner, wanted.clone()).await.map_err(|status| status.to_string())?;
-        if log == b"line 3\nline 4\n" { Ok(()) } else { Err(String::from_utf8_lossy(&log).into_owned()) }
+        let log = logs::read(&runner, wanted.clone())
+            .await
+            .map_err(|status| status.to_string())?;
+        if log == b"line 3\nline 4\n" {
+            Ok(())
+        } else {
+            Err(String::from_utf8_lossy(&log).into_owned())
+        }
     })
     .await;
     runner.stop().await;
@@ -44,8 +52,14 @@ pub async fn exec_returns_output_and_code(backend: Backend) {
     assert_eq!(outcome.stdout, b"out\n");
     assert_eq!(outcome.stderr, b"err\n");
     let exit = outcome.exit.unwrap();
-    assert_eq!((exit.exit_code, exit.reason(), exit.killed), (7, ExecExitReason::Completed, false));
-    assert_eq!((&exit.stdout_tail[..], &exit.stderr_tail[..]), (&b"out\n"[..], &b"err\n"[..]));
+    assert_eq!(
+        (exit.exit_code, exit.reason(), exit.killed),
+        (7, ExecExitReason::Completed, false)
+    );
+    assert_eq!(
+        (&exit.stdout_tail[..], &exit.stderr_tail[..]),
+        (&b"out\n"[..], &b"err\n"[..])
+    );
     assert_eq!(exit.execution_id, outcome.execution_id);
     runner.stop().await;
 }
@@ -61,11 +75,24 @@ pub async fn exec_reads_stdin_to_its_end(backend: Backend) {
     };
     let data: Vec<u8> = (0..200_000_u32).map(|n| (n % 251) as u8).collect();
     let mut messages = vec![Msg::Start(start)];
-    messages.extend(data.chunks(16 * 1024).map(|chunk| Msg::Stdin(ExecStdin { data: chunk.to_vec().into(), eof: false })));
-    messages.push(Msg::Stdin(ExecStdin { data: Default::default(), eof: true }));
+    messages.extend(data.chunks(16 * 1024).map(|chunk| {
+        Msg::Stdin(ExecStdin {
+            data: chunk.to_vec().into(),
+            eof: false,
+        })
+    }));
+    messages.push(Msg::Stdin(ExecStdin {
+        data: Default::default(),
+        eof: true,
+    }));
     let outcome = exec::talk(&runner, messages).await;
     assert_eq!(outcome.exit.unwrap().exit_code, 0);
-    assert!(outcome.stdout == data, "{} of {} bytes came back", outcome.stdout.len(), data.len());
+    assert!(
+        outcome.stdout == data,
+        "{} of {} bytes came back",
+        outcome.stdout.len(),
+        data.len()
+    );
     runner.stop().await;
 }
 
@@ -80,30 +107,68 @@ pub async fn exec_is_cancelled(backend: Backend) {
         ..ExecStartRequest::default()
     };
     let (sender, receiver) = tokio::sync::mpsc::channel(1);
-    sender.send(ExecRequest { msg: Some(Msg::Start(start)) }).await.unwrap();
+    sender
+        .send(ExecRequest {
+            msg: Some(Msg::Start(start)),
+        })
+        .await
+        .unwrap();
     let requests = tokio_stream::wrappers::ReceiverStream::new(receiver);
     let mut events = runner.client().exec(requests).await.unwrap().into_inner();
-    let Some(Event::Started(started)) = events.message().await.unwrap().unwrap().event else { panic!("not started") };
+    let Some(Event::Started(started)) = events.message().await.unwrap().unwrap().event else {
+        panic!("not started")
+    };
     let count = "ps -o args 2>/dev/null | grep -c '[s]leep 54321'";
     wait::until("the process", async || {
         let seen = exec::run(&runner, &target, &["sh", "-c", count]).await.stdout;
-        if seen == b"1\n" { Ok(()) } else { Err(String::from_utf8_lossy(&seen).into_owned()) }
+        if seen == b"1\n" {
+            Ok(())
+        } else {
+            Err(String::from_utf8_lossy(&seen).into_owned())
+        }
     })
     .await;
 
-    let cancel = CancelExecutionRequest { execution_id: started.execution_id, force: true };
-    assert!(runner.client().cancel_execution(cancel.clone()).await.unwrap().into_inner().cancelled);
-    let end = tokio::time::timeout(wait::LIMIT, events.message()).await.expect("no exit event").unwrap().unwrap();
-    let Some(Event::Exit(exit)) = end.event else { panic!("not an exit: {end:?}") };
+    let cancel = CancelExecutionRequest {
+        execution_id: started.execution_id,
+        force: true,
+    };
+    assert!(
+        runner
+            .client()
+            .cancel_execution(cancel.clone())
+            .await
+            .unwrap()
+            .into_inner()
+            .cancelled
+    );
+    let end = tokio::time::timeout(wait::LIMIT, events.message())
+        .await
+        .expect("no exit event")
+        .unwrap()
+        .unwrap();
+    let Some(Event::Exit(exit)) = end.event else {
+        panic!("not an exit: {end:?}")
+    };
     assert_eq!(exit.reason(), ExecExitReason::Cancelled);
     assert_eq!(exit.exit_code, 0);
     wait::until("the process to be gone", async || {
         let seen = exec::run(&runner, &target, &["sh", "-c", count]).await.stdout;
-        if seen == b"0\n" { Ok(()) } else { Err(String::from_utf8_lossy(&seen).into_owned()) }
+        if seen == b"0\n" {
+            Ok(())
+        } else {
+            Err(String::from_utf8_lossy(&seen).into_owned())
+        }
     })
     .await;
     wait::until("the execution to leave the table", async || {
-        let known = runner.client().cancel_execution(cancel.clone()).await.unwrap().into_inner().cancelled;
+        let known = runner
+            .client()
+            .cancel_execution(cancel.clone())
+            .await
+            .unwrap()
+            .into_inner()
+            .cancelled;
         if known { Err("still known") } else { Ok(()) }
     })
     .await;

@@ -52,7 +52,7 @@ fn worked_example() {
                 size([("cpu", "50m", "500m"), ("memory", "64Mi", "256Mi")]),
             ),
         ],
-        supplemental_groups: vec![],
+        ..Sizing::default()
     };
     let pod = build(&ResolvedWorkload { spec, sizing }, "agyn-workloads");
     assert_eq!(
@@ -150,6 +150,7 @@ fn container_fields() {
     let sizing = Sizing {
         by_role: vec![(ContainerRole::Init, Resources::default())],
         supplemental_groups: vec![44],
+        ..Sizing::default()
     };
     let pod = build(&ResolvedWorkload { spec, sizing }, "ns");
     assert_eq!(

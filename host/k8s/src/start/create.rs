@@ -1,15 +1,17 @@
 //! Creating one object of an attempt: tried again while that may help, read before it is posted again, never adopted from
 //! another attempt (C-32, C-33).
 
-use runner_core::labels;
+use futures::future;
+use runner_core::{Error, labels};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{Attempt, CREATE_BUDGET};
+use super::{Attempt, CREATE_BUDGET, LATE, Made};
 use crate::client::Call;
 use crate::error::Failure;
 use crate::json::{annotation, meta};
 use crate::retry::Retry;
+use crate::secrets::PlannedSecret;
 
 /// Why an object was not created, and whether it may be there all the same.
 pub(super) struct NotCreated {
@@ -18,6 +20,50 @@ pub(super) struct NotCreated {
 }
 
 impl Attempt {
+    /// All Secrets, or those that were made and the first failure.
+    pub(super) async fn create_secrets(
+        &self,
+        secrets: &[PlannedSecret],
+        gone: &CancellationToken,
+    ) -> (Vec<Made>, Option<Failure>) {
+        let Some((first, rest)) = secrets.split_first() else {
+            return (Vec::new(), None);
+        };
+        // The first one decides between two starts of one id, also those of two processes: whoever does not get it makes
+        // none. All at once, each could get some, and neither would start.
+        let mut results = vec![self.create_secret(first, gone).await];
+        if results.iter().all(Result::is_ok) {
+            results.extend(future::join_all(rest.iter().map(|s| self.create_secret(s, gone))).await);
+        }
+        let mut made = Vec::new();
+        let mut first_failure = None;
+        for (secret, result) in secrets.iter().zip(results) {
+            match result {
+                Ok(uid) => made.push(Made {
+                    name: secret.name.clone(),
+                    uid,
+                }),
+                Err(not_created) => {
+                    if not_created.unknown {
+                        made.extend(self.resolve_secret(&secret.name).await);
+                    }
+                    first_failure.get_or_insert(not_created.failure);
+                }
+            }
+        }
+        (made, first_failure)
+    }
+
+    async fn create_secret(&self, secret: &PlannedSecret, gone: &CancellationToken) -> Result<String, NotCreated> {
+        let known = |failure| NotCreated {
+            failure,
+            unknown: false,
+        };
+        let path = self.cluster.path("secrets", None).map_err(known)?;
+        let call = Call::create(path, &secret.to_manifest(&self.id));
+        self.create("secrets", &secret.name, &call, gone).await
+    }
+
     /// Create an object of this attempt and answer its uid. After a try whose outcome is unknown the object is read
     /// before it is posted again; one that another attempt made is never adopted.
     pub(super) async fn create(
@@ -30,7 +76,7 @@ impl Attempt {
         let mut tries = self.cluster.tries(CREATE_BUDGET);
         let mut unknown = false;
         loop {
-            let failure = match self.cluster.call(call).await {
+            let failure = match self.write(call, gone).await {
                 Ok(object) => return Ok(meta(&object, "uid").unwrap_or_default().to_owned()),
                 Err(failure) => failure,
             };
@@ -58,6 +104,19 @@ impl Attempt {
         }
     }
 
+    /// One write. Neither the caller's deadline nor its going away cuts it short: what it did would not be known, and a
+    /// slow server would make the pod after its Secrets were removed. It gets [`LATE`] to come to its end.
+    pub(super) async fn write(&self, call: &Call, gone: &CancellationToken) -> Result<Value, Failure> {
+        let late = async {
+            gone.cancelled().await;
+            tokio::time::sleep(LATE).await;
+        };
+        tokio::select! {
+            answer = self.writer.call(call) => answer,
+            () = late => Err(Failure::Timeout),
+        }
+    }
+
     async fn read_once(&self, resource: &str, name: &str) -> Result<Option<Value>, Failure> {
         match self
             .cluster
@@ -80,7 +139,7 @@ impl Attempt {
         let Some(pause) = tries.pause(failure) else {
             return Err(failure.clone());
         };
-        tracing::debug!(pod = self.pod_name, error = %failure, ?pause, "trying again");
+        tracing::debug!(pod = self.pod_name, error = %self.shown(failure), ?pause, "trying again");
         match gone.run_until_cancelled(tokio::time::sleep(pause)).await {
             Some(()) => Ok(()),
             None => Err(Failure::Cancelled),
@@ -90,6 +149,17 @@ impl Attempt {
     /// Made by this attempt.
     pub(super) fn is_ours(&self, object: &Value) -> bool {
         annotation(object, labels::STARTUP_ATTEMPT) == Some(self.id.as_str())
+    }
+
+    /// What the caller sees; logged once, here (S-717). Neither shows a value of the workload (C-35).
+    pub(super) fn error(&self, failure: Failure) -> Error {
+        let error = self.shown(&failure);
+        tracing::error!(pod = self.pod_name, kind = ?error.kind, error = %error, "kubernetes api error");
+        error
+    }
+
+    fn shown(&self, failure: &Failure) -> Error {
+        self.redactor.clean(failure.to_error())
     }
 }
 

@@ -20,7 +20,10 @@ fn objects() -> Objects {
         value: Secret::new("tell-nobody".into()),
     });
     let secrets = secrets::plan(&spec).unwrap();
-    let claim = json!({ "metadata": { "name": "pv-a" }, "spec": {} });
+    let claim = json!({
+        "metadata": { "name": "pv-a", "labels": { "app.kubernetes.io/managed-by": "k8s-runner" } },
+        "spec": { "accessModes": ["ReadWriteOnce"] },
+    });
     Objects {
         pod: pod::build(&resolved(spec), "ns"),
         secrets,
@@ -82,6 +85,7 @@ async fn everything_is_made() {
 #[tokio::test(start_paused = true)]
 async fn checks_come_before_writes() {
     let (api, mut objects) = (FakeApi::default(), objects());
+    let claim = objects.claims[0].manifest.clone().unwrap();
     objects.claims[0].manifest = Err(Error::invalid_with("unknown_storage_class", "x"));
     assert_eq!(
         api.cluster().start(&objects).await.unwrap_err().token,
@@ -99,7 +103,7 @@ async fn checks_come_before_writes() {
     );
     assert!(api.log().iter().all(|call| call.starts_with("GET ")), "{:?}", api.log());
     // W-510: an existing claim is taken as it is, whatever the request says
-    api.put(CLAIM, json!({ "metadata": { "name": "pv-a" } }));
+    api.put(CLAIM, claim);
     api.cluster().start(&objects).await.unwrap();
 }
 
@@ -154,12 +158,19 @@ async fn roll_back_after_each_write() {
 #[tokio::test(start_paused = true)]
 async fn foreign_secret_stays() {
     let (api, objects) = (FakeApi::default(), objects());
+    for foreign in &ALL[2..] {
+        let api = FakeApi::default();
+        api.put(foreign, json!({ "metadata": { "name": "x", "uid": "foreign" } }));
+        assert_eq!(
+            api.cluster().start(&objects).await.unwrap_err().kind,
+            Kind::AlreadyExists
+        );
+        assert_eq!(api.paths(), [CLAIM, foreign]);
+    }
+    // the first Secret decides: without it no other is made
     api.put(ALL[3], json!({ "metadata": { "name": "x", "uid": "foreign" } }));
-    assert_eq!(
-        api.cluster().start(&objects).await.unwrap_err().kind,
-        Kind::AlreadyExists
-    );
-    assert_eq!(api.paths(), [CLAIM, ALL[3]]);
+    api.cluster().start(&objects).await.unwrap_err();
+    assert_eq!(api.log().iter().filter(|c| *c == "POST secrets").count(), 1);
 }
 
 /// W-324: the answer of the pod's creation is lost, the pod is there and ours: success, posted once.
@@ -223,6 +234,20 @@ async fn passing_faults() {
     }
 }
 
+/// W-324: the server is slow, and the pod comes after the caller's deadline: it has its Secrets.
+#[tokio::test(start_paused = true)]
+async fn pod_comes_after_the_deadline() {
+    let (api, objects) = (FakeApi::default(), objects());
+    api.fail(Method::POST, "pods", Fault::Slow(Duration::from_secs(3)));
+    let cluster = api.cluster();
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(2);
+    let error = cluster.until(Some(deadline)).start(&objects).await.unwrap_err();
+    assert_eq!(error.kind, Kind::DeadlineExceeded);
+    cluster.drain().await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(api.paths(), ALL);
+}
+
 /// C-32: throttled for ever ends UNAVAILABLE within the bound, clean.
 #[tokio::test(start_paused = true)]
 async fn throttled_for_ever() {
@@ -258,9 +283,61 @@ async fn dropped_call() {
 #[tokio::test(start_paused = true)]
 async fn claim_race() {
     let (api, objects) = (FakeApi::default(), objects());
-    api.put(CLAIM, json!({ "metadata": { "name": "pv-a" } }));
+    api.put(CLAIM, objects.claims[0].manifest.clone().unwrap());
     api.fail(Method::GET, "pv-a", Fault::status(404, "NotFound", "not yet"));
     api.cluster().start(&objects).await.unwrap();
+    // the claim of the other start is checked like any other (W-1320)
+    let api = FakeApi::default();
+    api.put(CLAIM, json!({ "metadata": { "name": "pv-a" } }));
+    api.fail(Method::GET, "pv-a", Fault::status(404, "NotFound", "not yet"));
+    let error = api.cluster().start(&objects).await.unwrap_err();
+    assert_eq!(error.token, "pvc_identity_mismatch");
+    // it was deleted again meanwhile
+    let api = FakeApi::default();
+    api.fail(
+        Method::POST,
+        "persistentvolumeclaims",
+        Fault::status(409, "AlreadyExists", "made"),
+    );
+    api.cluster().start(&objects).await.unwrap();
+}
+
+/// R-04: while a start of the id is under way, whatever it has made so far, a second one is refused and changes nothing.
+#[tokio::test(start_paused = true)]
+async fn second_start_meanwhile() {
+    let (api, objects) = (FakeApi::default(), objects());
+    api.fail(Method::POST, "secrets", Fault::Answer(429, Some(5), json!("x")));
+    let cluster = api.cluster();
+    let first = tokio::spawn({
+        let (cluster, objects) = (cluster.clone(), objects.clone());
+        async move { cluster.start(&objects).await }
+    });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let error = cluster.start(&objects).await.unwrap_err();
+    assert_eq!(error.kind, Kind::AlreadyExists);
+    first.await.unwrap().unwrap();
+    cluster.drain().await;
+    assert_eq!(api.paths(), ALL);
+    assert_eq!(api.log().iter().filter(|c| c.starts_with("DELETE")).count(), 0);
+}
+
+/// W-324, W-351: a write under way is not cut by the caller's deadline; what it did is known before anything is removed.
+#[tokio::test(start_paused = true)]
+async fn deadline_during_a_write() {
+    for resource in ["persistentvolumeclaims", "secrets", "pods"] {
+        let (api, objects) = (FakeApi::default(), objects());
+        api.fail(Method::POST, resource, Fault::Hang);
+        let cluster = api.cluster();
+        let before = tokio::time::Instant::now();
+        let deadline = before + Duration::from_secs(2);
+        let error = cluster.until(Some(deadline)).start(&objects).await.unwrap_err();
+        assert_eq!(error.kind, Kind::DeadlineExceeded);
+        assert_eq!(before.elapsed(), Duration::from_secs(2));
+        cluster.drain().await;
+        assert!(before.elapsed() < Duration::from_secs(10), "{:?}", before.elapsed());
+        let left = api.paths();
+        assert!(left.iter().all(|path| path == CLAIM), "{resource}: {left:?}");
+    }
 }
 
 /// C-35: the refusal's text is passed on, values of the environment are not.
@@ -275,4 +352,19 @@ async fn refusal_text() {
         "{error}"
     );
     assert!(!format!("{objects:?}").contains("nobody"));
+    // nor what the Secrets hold, in any form
+    let (api, mut objects) = (FakeApi::default(), objects);
+    let mut spec = spec();
+    spec.pull_credentials = vec![credential("r", "u", "hunter2")];
+    spec.inline_files
+        .insert("/a".into(), Secret::new(b"a private key\n".to_vec()));
+    objects.secrets = secrets::plan(&spec).unwrap();
+    let document = objects.secrets[0].to_manifest("a")["data"][".dockerconfigjson"].clone();
+    let text = format!("denied: {document} dTpodW50ZXIy hunter2 'a private key' YSBwcml2YXRlIGtleQo=");
+    api.fail(Method::POST, "secrets", Fault::status(403, "Forbidden", &text));
+    let error = api.cluster().start(&objects).await.unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "permission denied: denied: \"<value>\" <value> <value> '<value>' <value>"
+    );
 }

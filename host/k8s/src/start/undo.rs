@@ -19,12 +19,12 @@ impl Attempt {
                 Ok(_) => {}
                 Err(unreadable) => {
                     tracing::warn!(pod = self.pod_name, error = %unreadable, "start-up secrets kept: pod cannot be read");
-                    return Err(failure.into_error());
+                    return Err(self.error(failure));
                 }
             }
         }
         self.remove_secrets(&made).await;
-        Err(failure.into_error())
+        Err(self.error(failure))
     }
 
     /// A Secret whose creation has an unknown outcome.

@@ -39,21 +39,36 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let began = Instant::now();
     text(format!("{NOTICE}\n"));
-    let options = PlanOptions { plugin_cache: args.plugin_cache, ..PlanOptions::default() };
+    let options = PlanOptions {
+        plugin_cache: args.plugin_cache,
+        ..PlanOptions::default()
+    };
     let mut config = options.check().map_err(|error| anyhow!("load config: {error}"))?;
-    config.policy.documents = vec![Document { name: "catalog.yaml".to_owned(), text: CATALOG.to_owned() }];
+    config.policy.documents = vec![Document {
+        name: "catalog.yaml".to_owned(),
+        text: CATALOG.to_owned(),
+    }];
 
-    let embedded = Embedded::start(runner_embedded::Options::default()).await.context("start the embedded cluster")?;
+    let embedded = Embedded::start(runner_embedded::Options::default())
+        .await
+        .context("start the embedded cluster")?;
     let toured = tour(&embedded, &config).await;
     embedded.shutdown().await;
     toured?;
-    text(format!("\nAll steps did what they say, in {:.1} s.", began.elapsed().as_secs_f64()));
+    text(format!(
+        "\nAll steps did what they say, in {:.1} s.",
+        began.elapsed().as_secs_f64()
+    ));
     Ok(())
 }
 
 async fn tour(embedded: &Embedded, config: &PlanConfig) -> anyhow::Result<()> {
     let engine = policy::engine(&config.policy).map_err(|error| anyhow!(error))?;
-    let revision = Arc::new(policy::load(&engine, &config.policy).await.map_err(|error| anyhow!(error))?);
+    let revision = Arc::new(
+        policy::load(&engine, &config.policy)
+            .await
+            .map_err(|error| anyhow!(error))?,
+    );
     text(format!("1. Policy: revision {}", short(revision.id())));
     for plugin in revision.plugins() {
         let hooks: Vec<_> = plugin.hooks().iter().map(ToString::to_string).collect();
@@ -81,13 +96,20 @@ impl Serving {
             cluster: crate::embedded::connect(embedded).await?,
             revision,
             claim_defaults: config.claim_defaults.clone(),
+            sweep: None,
         };
         let server = tokio::spawn(server::run(parts, listener, shutdown.clone()));
         let mut client = RunnerServiceClient::connect(format!("http://{addr}")).await?;
         let status = client.ready(ReadyRequest {}).await?.into_inner().status;
         ensure!(status == "ok", "Ready answered {status:?}");
-        text(format!("2. Serving agynio.api.runner.v1.RunnerService on {addr}: Ready says {status}"));
-        Ok(Self { client, shutdown, server })
+        text(format!(
+            "2. Serving agynio.api.runner.v1.RunnerService on {addr}: Ready says {status}"
+        ));
+        Ok(Self {
+            client,
+            shutdown,
+            server,
+        })
     }
 
     async fn stop(self) -> anyhow::Result<()> {
@@ -100,12 +122,26 @@ impl Serving {
 
 async fn workload_tour(serving: &Serving, config: &PlanConfig, revision: &Revision) -> anyhow::Result<()> {
     let mut client = serving.client.clone();
-    let flavor = revision.catalog().flavors.first().context("the demo catalog has no flavor")?.name.clone();
+    let flavor = revision
+        .catalog()
+        .flavors
+        .first()
+        .context("the demo catalog has no flavor")?
+        .name
+        .clone();
     let id = WorkloadId::parse_or_new("")?;
     let request = request(&id, &flavor);
 
-    let started = client.start_workload(request.clone()).await.context("StartWorkload")?.into_inner();
-    ensure!(started.id == id.as_str(), "StartWorkload answered with the id {}", started.id);
+    let started = client
+        .start_workload(request.clone())
+        .await
+        .context("StartWorkload")?
+        .into_inner();
+    ensure!(
+        started.id == id.as_str(),
+        "StartWorkload answered with the id {}",
+        started.id
+    );
     let target = started.containers.context("StartWorkload named no containers")?.main;
     text(format!("3. StartWorkload with flavor {flavor}: pod {target}"));
 
@@ -119,17 +155,26 @@ async fn workload_tour(serving: &Serving, config: &PlanConfig, revision: &Revisi
     exec(&mut client, &target).await?;
 
     text("7. Which plugin set which field of the pod:");
-    let settings = plan::Settings { namespace: "demo", claim_defaults: &config.claim_defaults };
+    let settings = plan::Settings {
+        namespace: "demo",
+        claim_defaults: &config.claim_defaults,
+    };
     let plan = plan::plan(convert::start::spec(request)?, revision, settings).await?;
     let origins: Vec<_> = plan.origins.iter().collect();
     ensure!(!origins.is_empty(), "no plugin set a field, but the flavor has sizes");
     for origin in origins {
         text(format!("     {}  by {}", origin.pointer, origin.plugin));
-        text(format!("       {}", origin.new.as_ref().map(ToString::to_string).unwrap_or_default()));
+        text(format!(
+            "       {}",
+            origin.new.as_ref().map(ToString::to_string).unwrap_or_default()
+        ));
     }
 
     client
-        .stop_workload(StopWorkloadRequest { workload_id: id.to_string(), timeout_sec: 1 })
+        .stop_workload(StopWorkloadRequest {
+            workload_id: id.to_string(),
+            timeout_sec: 1,
+        })
         .await
         .context("StopWorkload")?;
     wait_gone(&mut client, &id).await?;
@@ -153,9 +198,15 @@ fn request(id: &WorkloadId, flavor: &str) -> StartWorkloadRequest {
 
 async fn wait_running(client: &mut RunnerServiceClient<Channel>, id: &WorkloadId) -> anyhow::Result<()> {
     poll("main to run", async || {
-        let inspect = InspectWorkloadRequest { workload_id: id.to_string() };
+        let inspect = InspectWorkloadRequest {
+            workload_id: id.to_string(),
+        };
         let state = client.inspect_workload(inspect).await?.into_inner();
-        let main = state.containers.iter().find(|c| c.role() == ContainerRole::Main).context("no main container")?;
+        let main = state
+            .containers
+            .iter()
+            .find(|c| c.role() == ContainerRole::Main)
+            .context("no main container")?;
         match main.status() {
             ContainerStatus::Running => Ok(true),
             ContainerStatus::Terminated => bail!("main ended: {:?} {:?}", main.reason, main.message),
@@ -167,7 +218,9 @@ async fn wait_running(client: &mut RunnerServiceClient<Channel>, id: &WorkloadId
 
 async fn wait_gone(client: &mut RunnerServiceClient<Channel>, id: &WorkloadId) -> anyhow::Result<()> {
     poll("the pod to go", async || {
-        let inspect = InspectWorkloadRequest { workload_id: id.to_string() };
+        let inspect = InspectWorkloadRequest {
+            workload_id: id.to_string(),
+        };
         match client.inspect_workload(inspect).await {
             Ok(_) => Ok(false),
             Err(status) if status.code() == Code::NotFound => Ok(true),
@@ -204,7 +257,9 @@ async fn follow(client: &mut RunnerServiceClient<Channel>, id: &WorkloadId) -> a
         }
         anyhow::Ok(())
     };
-    tokio::time::timeout(STEP_LIMIT, read).await.context("the log did not arrive")??;
+    tokio::time::timeout(STEP_LIMIT, read)
+        .await
+        .context("the log did not arrive")??;
     let log = String::from_utf8(log)?;
     ensure!(log == "working 1\nworking 2\nworking 3\nready\n", "the log is {log:?}");
     for line in log.lines() {
@@ -219,7 +274,9 @@ async fn exec(client: &mut RunnerServiceClient<Channel>, target: &str) -> anyhow
         command_shell: "echo hello from inside; exit 7".to_owned(),
         ..ExecStartRequest::default()
     };
-    let requests = tokio_stream::once(ExecRequest { msg: Some(Msg::Start(start)) });
+    let requests = tokio_stream::once(ExecRequest {
+        msg: Some(Msg::Start(start)),
+    });
     let mut events = client.exec(requests).await?.into_inner();
     let mut stdout = Vec::new();
     let read = async {
@@ -233,7 +290,9 @@ async fn exec(client: &mut RunnerServiceClient<Channel>, target: &str) -> anyhow
         }
         bail!("the stream ended without an exit event")
     };
-    let exit = tokio::time::timeout(STEP_LIMIT, read).await.context("the command did not end")??;
+    let exit = tokio::time::timeout(STEP_LIMIT, read)
+        .await
+        .context("the command did not end")??;
     let stdout = String::from_utf8(stdout)?;
     ensure!(stdout == "hello from inside\n", "stdout is {stdout:?}");
     ensure!(exit.exit_code == 7, "the exit code is {}", exit.exit_code);

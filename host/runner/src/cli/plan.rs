@@ -1,18 +1,15 @@
 //! `runner-host plan`: the pod of a request and the origin of each field that a plugin set, without a cluster.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, anyhow, bail};
-use prost::Message as _;
-use prost_reflect::{DescriptorPool, DynamicMessage};
+use anyhow::anyhow;
 use runner_k8s::volumes::ClaimDefaults;
 use serde_json::{Value, json};
 
+use super::message;
 use super::output::{self, Format};
 use crate::config::PlanOptions;
 use crate::plan::Plan;
-use crate::proto::DESCRIPTORS;
-use crate::proto::runner_v1::StartWorkloadRequest;
 use crate::{convert, policy};
 
 /// Print the pod that a request would become.
@@ -33,14 +30,21 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     // plugins' log lines would mix with the plan; problems come as errors
     let config = args.options.check().map_err(|error| anyhow!("load config: {error}"))?;
-    let request = read(&args.file)?;
+    let request = message::read_request(&args.file)?;
     let engine = policy::engine(&config.policy).map_err(|error| anyhow!("load config: {error}"))?;
-    let revision = policy::load(&engine, &config.policy).await.map_err(|error| anyhow!("load config: {error}"))?;
+    let revision = policy::load(&engine, &config.policy)
+        .await
+        .map_err(|error| anyhow!("load config: {error}"))?;
     let spec = convert::start::spec(request).map_err(|error| refused(&error))?;
     let namespace = config.namespace.as_deref().unwrap_or("default");
     let claim_defaults: &ClaimDefaults = &config.claim_defaults;
-    let settings = crate::plan::Settings { namespace, claim_defaults };
-    let plan = crate::plan::plan(spec, &revision, settings).await.map_err(|error| refused(&error))?;
+    let settings = crate::plan::Settings {
+        namespace,
+        claim_defaults,
+    };
+    let plan = crate::plan::plan(spec, &revision, settings)
+        .await
+        .map_err(|error| refused(&error))?;
     match args.output {
         Format::Text => print_text(&plan, revision.id()),
         Format::Json => print_json(&plan, revision.id()),
@@ -50,30 +54,6 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
 /// The gRPC code that a caller would see, then the text.
 fn refused(error: &runner_core::Error) -> anyhow::Error {
     anyhow!("request refused: {:?}: {error}", error.kind)
-}
-
-fn read(path: &Path) -> anyhow::Result<StartWorkloadRequest> {
-    let name = path.display().to_string();
-    let text = if name == "-" {
-        std::io::read_to_string(std::io::stdin()).context("read standard input")?
-    } else {
-        std::fs::read_to_string(path).with_context(|| format!("read {name}"))?
-    };
-    request(&text).with_context(|| format!("{name} is not a StartWorkloadRequest"))
-}
-
-/// Protobuf JSON is JSON, and JSON is YAML.
-fn request(text: &str) -> anyhow::Result<StartWorkloadRequest> {
-    let value: Value = serde_saphyr::from_str(text)?;
-    if !value.is_object() {
-        bail!("expected an object with fields such as main, flavor, capabilities");
-    }
-    let pool = DescriptorPool::decode(DESCRIPTORS)?;
-    let descriptor = pool
-        .get_message_by_name("agynio.api.runner.v1.StartWorkloadRequest")
-        .context("the message is missing from this binary")?;
-    let message = DynamicMessage::deserialize(descriptor, value)?;
-    Ok(StartWorkloadRequest::decode(message.encode_to_vec().as_slice())?)
 }
 
 /// The claims that would be made, should they not exist; one that cannot be made shows its error.
@@ -109,7 +89,10 @@ pub(crate) fn origins(plan: &Plan, revision: &str) -> String {
         lines.push(format!("# {}  {}  {what}", origin.pointer, origin.plugin));
     }
     for conflict in plan.origins.conflicts() {
-        lines.push(format!("# conflict at {}: {} overwrote {}", conflict.pointer, conflict.second, conflict.first));
+        lines.push(format!(
+            "# conflict at {}: {} overwrote {}",
+            conflict.pointer, conflict.second, conflict.first
+        ));
     }
     lines.join("\n")
 }
@@ -132,22 +115,4 @@ fn print_json(plan: &Plan, revision: &str) -> anyhow::Result<()> {
         "origins": plan.origins.iter().collect::<Vec<_>>(),
         "conflicts": plan.origins.conflicts(),
     }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn json_and_yaml_say_the_same() {
-        let json = request(r#"{"main": {"image": "a:1", "cmd": ["x"]}, "workloadId": "w", "capabilities": ["c"]}"#).unwrap();
-        let yaml = request("main:\n  image: a:1\n  cmd: [x]\nworkload_id: w\ncapabilities: [c]\n").unwrap();
-        assert_eq!(json, yaml);
-    }
-
-    #[test]
-    fn an_unknown_field_is_named() {
-        let error = format!("{:#}", request("main: {imgae: a}").unwrap_err());
-        assert!(error.contains("imgae"), "{error}");
-    }
 }

@@ -35,7 +35,10 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let shutdown = signals()?;
     let embedded = args.embedded();
     let log_level = telemetry::level(args.options.log_level.as_deref());
-    let config = args.options.check(embedded).map_err(|error| anyhow!("load config: {error}"))?;
+    let config = args
+        .options
+        .check(embedded)
+        .map_err(|error| anyhow!("load config: {error}"))?;
     telemetry::init(log_level).map_err(|error| anyhow!("init logger: {error}"))?;
     let engine = policy::engine(&config.plan.policy).map_err(|error| anyhow!("load config: {error}"))?;
     let revision = load(&engine, &config).await?;
@@ -45,14 +48,20 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     }
     let namespace = config.plan.namespace.clone().unwrap_or_default();
     let source = config.kubeconfig.clone().map_or(Source::Infer, Source::Path);
-    let connection = Connection { source, ..Connection::default() };
-    let cluster = Cluster::connect(connection, namespace).await.context("init kube client")?;
+    let connection = Connection {
+        source,
+        ..Connection::default()
+    };
+    let cluster = Cluster::connect(connection, namespace)
+        .await
+        .context("init kube client")?;
     serve(config, revision, cluster, shutdown).await
 }
 
 async fn load(engine: &Engine, config: &Config) -> anyhow::Result<Revision> {
-    let revision =
-        policy::load(engine, &config.plan.policy).await.map_err(|error| anyhow!("load config: {error}"))?;
+    let revision = policy::load(engine, &config.plan.policy)
+        .await
+        .map_err(|error| anyhow!("load config: {error}"))?;
     let plugins: Vec<_> = revision.plugins().iter().map(|p| p.reference()).collect();
     tracing::info!(
         revision = revision.id(),
@@ -70,7 +79,9 @@ async fn serve_embedded(config: Config, revision: Revision, shutdown: Cancellati
     if let Some(namespace) = &config.plan.namespace {
         options.namespace = namespace.clone();
     }
-    let embedded = runner_embedded::Embedded::start(options).await.context("start the embedded cluster")?;
+    let embedded = runner_embedded::Embedded::start(options)
+        .await
+        .context("start the embedded cluster")?;
     let cluster = crate::embedded::connect(&embedded).await.context("init kube client")?;
     let served = serve(config, revision, cluster, shutdown).await;
     embedded.shutdown().await;
@@ -84,7 +95,12 @@ async fn serve(
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
     let listener = server::bind(&config.grpc_addr).await?;
-    let parts = server::Parts { cluster, revision: Arc::new(revision), claim_defaults: config.plan.claim_defaults };
+    let parts = server::Parts {
+        cluster,
+        revision: Arc::new(revision),
+        claim_defaults: config.plan.claim_defaults,
+        sweep: config.sweep,
+    };
     server::run(parts, listener, shutdown).await?;
     Ok(())
 }

@@ -100,10 +100,16 @@ fn inline_files(files: BTreeMap<String, Vec<u8>>) -> Result<BTreeMap<String, Sec
     for path in files.keys() {
         names::clean_absolute_path(path).map_err(|_| Error::invalid_with("inline_file_path_invalid", path))?;
     }
-    Ok(files.into_iter().map(|(path, content)| (path, Secret::new(content))).collect())
+    Ok(files
+        .into_iter()
+        .map(|(path, content)| (path, Secret::new(content)))
+        .collect())
 }
 
 /// W-404: without a name server the whole message has no effect.
 fn dns(config: DnsConfig) -> Option<Dns> {
-    (!config.nameservers.is_empty()).then_some(Dns { nameservers: config.nameservers, searches: config.searches })
+    (!config.nameservers.is_empty()).then_some(Dns {
+        nameservers: config.nameservers,
+        searches: config.searches,
+    })
 }

@@ -55,7 +55,13 @@ fn container(container: ObservedContainer) -> WorkloadContainer {
             (out.reason, out.message) = (reason, message);
             ContainerStatus::Waiting
         }
-        ContainerState::Terminated { reason, message, exit_code, started_at, finished_at } => {
+        ContainerState::Terminated {
+            reason,
+            message,
+            exit_code,
+            started_at,
+            finished_at,
+        } => {
             (out.reason, out.message) = (reason, message);
             out.exit_code = Some(exit_code);
             out.started_at = started_at.map(timestamp);
@@ -68,5 +74,8 @@ fn container(container: ObservedContainer) -> WorkloadContainer {
 }
 
 fn timestamp(time: Time) -> Timestamp {
-    Timestamp { seconds: time.seconds, nanos: time.nanos }
+    Timestamp {
+        seconds: time.seconds,
+        nanos: time.nanos,
+    }
 }

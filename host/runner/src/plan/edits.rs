@@ -25,10 +25,20 @@ fn apply_one(pod: &mut Value, edit: Edit, plugin: &str, origins: &mut Origins) -
     };
     let path = PointerBuf::parse(edit.pointer()).map_err(|error| error.to_string())?;
     let (operation, new) = match edit {
-        Edit::Add { value, .. } => (PatchOperation::Add(AddOperation { path, value: value.clone() }), Some(value)),
-        Edit::Replace { value, .. } => {
-            (PatchOperation::Replace(ReplaceOperation { path, value: value.clone() }), Some(value))
-        }
+        Edit::Add { value, .. } => (
+            PatchOperation::Add(AddOperation {
+                path,
+                value: value.clone(),
+            }),
+            Some(value),
+        ),
+        Edit::Replace { value, .. } => (
+            PatchOperation::Replace(ReplaceOperation {
+                path,
+                value: value.clone(),
+            }),
+            Some(value),
+        ),
         Edit::Remove { .. } => (PatchOperation::Remove(RemoveOperation { path }), None),
     };
     let inserts = matches!(operation, PatchOperation::Add(_));
@@ -56,12 +66,22 @@ struct Target {
 fn resolve(pod: &Value, pointer: &str) -> Target {
     let (parent, last) = pointer.rsplit_once('/').unwrap_or((pointer, ""));
     let list = pod.pointer(parent).and_then(Value::as_array);
-    let index = list.and_then(|list| if last == "-" { Some(list.len()) } else { last.parse().ok() });
+    let index = list.and_then(|list| {
+        if last == "-" {
+            Some(list.len())
+        } else {
+            last.parse().ok()
+        }
+    });
     let pointer = match index {
         Some(index) => format!("{parent}/{index}"),
         None => pointer.to_owned(),
     };
-    Target { pointer, parent: parent.to_owned(), index }
+    Target {
+        pointer,
+        parent: parent.to_owned(),
+        index,
+    }
 }
 
 #[cfg(test)]
@@ -71,7 +91,10 @@ mod tests {
     use super::*;
 
     fn add(pointer: &str, value: Value) -> Edit {
-        Edit::Add { pointer: pointer.into(), value }
+        Edit::Add {
+            pointer: pointer.into(),
+            value,
+        }
     }
 
     #[test]
@@ -80,11 +103,16 @@ mod tests {
         let mut origins = Origins::default();
         let edits = vec![
             add("/spec/containers/-", json!({"name": "a"})),
-            Edit::Replace { pointer: "/spec/hostUsers".into(), value: json!(false) },
+            Edit::Replace {
+                pointer: "/spec/hostUsers".into(),
+                value: json!(false),
+            },
         ];
         apply(&mut pod, edits, "p@1", &mut origins).unwrap();
-        let seen: Vec<_> =
-            origins.iter().map(|o| (o.pointer.as_str(), o.old.clone(), o.new.clone().unwrap())).collect();
+        let seen: Vec<_> = origins
+            .iter()
+            .map(|o| (o.pointer.as_str(), o.old.clone(), o.new.clone().unwrap()))
+            .collect();
         assert_eq!(
             seen,
             [
@@ -98,8 +126,20 @@ mod tests {
     fn an_insertion_moves_what_was_recorded_behind_it() {
         let mut pod = json!({"spec": {"initContainers": [{"name": "user"}]}});
         let mut origins = Origins::default();
-        apply(&mut pod, vec![add("/spec/initContainers/0/env", json!([]))], "p@1", &mut origins).unwrap();
-        apply(&mut pod, vec![add("/spec/initContainers/0", json!({"name": "first"}))], "q@1", &mut origins).unwrap();
+        apply(
+            &mut pod,
+            vec![add("/spec/initContainers/0/env", json!([]))],
+            "p@1",
+            &mut origins,
+        )
+        .unwrap();
+        apply(
+            &mut pod,
+            vec![add("/spec/initContainers/0", json!({"name": "first"}))],
+            "q@1",
+            &mut origins,
+        )
+        .unwrap();
         let mut pointers: Vec<_> = origins.iter().map(|o| o.pointer.clone()).collect();
         pointers.sort();
         assert_eq!(pointers, ["/spec/initContainers/0", "/spec/initContainers/1/env"]);
@@ -110,7 +150,9 @@ mod tests {
     fn a_failing_edit_is_named() {
         let error = apply(
             &mut json!({}),
-            vec![Edit::Remove { pointer: "/spec/x".into() }],
+            vec![Edit::Remove {
+                pointer: "/spec/x".into(),
+            }],
             "p@1",
             &mut Origins::default(),
         )

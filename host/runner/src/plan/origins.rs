@@ -64,24 +64,37 @@ impl Origins {
         }
     }
 
+    /// To add to what another plugin made, where it had put nothing, is no conflict.
     pub(super) fn record(&mut self, pointer: String, plugin: &str, old: Option<Value>, new: Option<Value>) {
-        if let Some(earlier) = self.changes.iter().find(|c| c.plugin != plugin && overlap(&c.pointer, &pointer)) {
+        let clash = |c: &Origin| overlap(&c.pointer, &pointer) && (old.is_some() || c.pointer.len() >= pointer.len());
+        if let Some(earlier) = self.changes.iter().find(|c| c.plugin != plugin && clash(c)) {
             self.conflicts.push(Conflict {
                 pointer: pointer.clone(),
                 first: earlier.plugin.clone(),
                 second: plugin.to_owned(),
             });
         }
-        self.changes.push(Origin { pointer, plugin: plugin.to_owned(), old, new });
+        self.changes.push(Origin {
+            pointer,
+            plugin: plugin.to_owned(),
+            old,
+            new,
+        });
     }
 
     /// Elements of the list `parent` from `index` on moved by `by`; recorded pointers follow them.
     pub(super) fn shift(&mut self, parent: &str, index: usize, by: isize) {
         for change in &mut self.changes {
-            let Some(rest) = change.pointer.strip_prefix(parent).and_then(|r| r.strip_prefix('/')) else { continue };
+            let Some(rest) = change.pointer.strip_prefix(parent).and_then(|r| r.strip_prefix('/')) else {
+                continue;
+            };
             let (element, tail) = rest.split_once('/').map_or((rest, None), |(e, t)| (e, Some(t)));
-            let Ok(element) = element.parse::<usize>() else { continue };
-            let Some(moved) = element.checked_add_signed(by).filter(|_| element >= index) else { continue };
+            let Ok(element) = element.parse::<usize>() else {
+                continue;
+            };
+            let Some(moved) = element.checked_add_signed(by).filter(|_| element >= index) else {
+                continue;
+            };
             change.pointer = match tail {
                 Some(tail) => format!("{parent}/{moved}/{tail}"),
                 None => format!("{parent}/{moved}"),
@@ -93,7 +106,8 @@ impl Origins {
 /// Equal, or one inside the other.
 fn overlap(a: &str, b: &str) -> bool {
     let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
-    long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    long.strip_prefix(short)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 #[cfg(test)]
@@ -108,9 +122,15 @@ mod tests {
         origins.record("/spec/a/b".into(), "p@1", None, None);
         assert!(origins.conflicts().is_empty());
         origins.record("/spec/a/c".into(), "q@1", None, None);
+        assert!(origins.conflicts().is_empty(), "an addition");
+        origins.record("/spec/a/c".into(), "q@1", Some(Value::Null), None);
         assert_eq!(
             origins.conflicts(),
-            [Conflict { pointer: "/spec/a/c".into(), first: "p@1".into(), second: "q@1".into() }]
+            [Conflict {
+                pointer: "/spec/a/c".into(),
+                first: "p@1".into(),
+                second: "q@1".into()
+            }]
         );
     }
 }

@@ -9,5 +9,7 @@ pub(super) async fn call(
     cluster: Cluster,
     request: FindWorkloadsByLabelsRequest,
 ) -> Result<FindWorkloadsByLabelsResponse> {
-    Ok(FindWorkloadsByLabelsResponse { target_ids: cluster.find_by_labels(&request.labels, request.all).await? })
+    Ok(FindWorkloadsByLabelsResponse {
+        target_ids: cluster.find_by_labels(&request.labels, request.all).await?,
+    })
 }

@@ -10,7 +10,10 @@ pub(super) async fn call(cluster: Cluster, _: ListVolumesRequest) -> Result<List
         .list_volumes()
         .await?
         .into_iter()
-        .map(|(instance_id, volume_key)| VolumeListItem { instance_id, volume_key })
+        .map(|(instance_id, volume_key)| VolumeListItem {
+            instance_id,
+            volume_key,
+        })
         .collect();
     Ok(ListVolumesResponse { volumes })
 }

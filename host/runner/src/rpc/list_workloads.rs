@@ -10,7 +10,10 @@ pub(super) async fn call(cluster: Cluster, _: ListWorkloadsRequest) -> Result<Li
         .list()
         .await?
         .into_iter()
-        .map(|(instance_id, workload_key)| WorkloadListItem { instance_id, workload_key })
+        .map(|(instance_id, workload_key)| WorkloadListItem {
+            instance_id,
+            workload_key,
+        })
         .collect();
     Ok(ListWorkloadsResponse { workloads })
 }

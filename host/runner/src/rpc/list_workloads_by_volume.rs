@@ -9,5 +9,7 @@ pub(super) async fn call(
     cluster: Cluster,
     request: ListWorkloadsByVolumeRequest,
 ) -> Result<ListWorkloadsByVolumeResponse> {
-    Ok(ListWorkloadsByVolumeResponse { target_ids: cluster.list_by_volume(&request.volume_name).await? })
+    Ok(ListWorkloadsByVolumeResponse {
+        target_ids: cluster.list_by_volume(&request.volume_name).await?,
+    })
 }

@@ -17,7 +17,10 @@ pub(super) async fn call(
 ) -> Result<StartWorkloadResponse> {
     let spec = convert::start::spec(request)?;
     let id = spec.id.clone();
-    let settings = plan::Settings { namespace: cluster.namespace(), claim_defaults: &service.claim_defaults };
+    let settings = plan::Settings {
+        namespace: cluster.namespace(),
+        claim_defaults: &service.claim_defaults,
+    };
     let plan = plan::plan(spec, &service.revision, settings).await?;
     plan.log_conflicts(&id);
     cluster.start(&plan.objects).await?;
@@ -26,7 +29,11 @@ pub(super) async fn call(
     let sidecars = plan
         .sidecars
         .into_iter()
-        .map(|name| SidecarInstance { id: format!("{pod}:{name}"), name, status: "starting".to_owned() })
+        .map(|name| SidecarInstance {
+            id: format!("{pod}:{name}"),
+            name,
+            status: "starting".to_owned(),
+        })
         .collect();
     Ok(StartWorkloadResponse {
         id: id.to_string(),

@@ -13,7 +13,7 @@ async fn every_hook_answers() {
     let revision = load_with(vec![mode("ok")], vec![document("small")]).await.unwrap();
     assert_eq!(revision.catalog().flavors[0].name, "small");
     let plugin = revision.sizer().unwrap();
-    let sizing = plugin.size(&flavor(), &workload()).await.unwrap();
+    let sizing = plugin.size(Some(&flavor()), &workload()).await.unwrap();
     assert_eq!(sizing.of(ContainerRole::Main), Some(&flavor().main));
     assert_eq!(sizing.supplemental_groups, [7]);
     let applied = revision
@@ -73,10 +73,14 @@ async fn unusable_sizes_and_sidecars() {
             "bad flavor-sizing: main: cpu request \"lots\" is not a Kubernetes quantity",
         ),
         ("over-limit", "bad flavor-sizing: main: cpu request 4 exceeds limit 2"),
+        (
+            "stranger",
+            "bad flavor-sizing: sizes a container \"stranger\", which the request does not have",
+        ),
     ] {
         let error = plugin(mode_in(mode, "size"))
             .await
-            .size(&flavor(), &workload())
+            .size(Some(&flavor()), &workload())
             .await
             .unwrap_err();
         assert!(error.to_string().starts_with(expected), "{mode}: {error}");

@@ -74,7 +74,7 @@ async fn slots_are_given_back() {
         let gone = tokio::time::timeout(Duration::from_millis(1), sleeping.mutate(&workload, pod));
         assert!(gone.await.is_err());
     }
-    let size = sleeping.size(&flavor(), &workload()).await;
+    let size = sleeping.size(Some(&flavor()), &workload()).await;
     assert!(size.is_ok(), "{size:?}");
 }
 

@@ -86,7 +86,7 @@ async fn each_limit() {
             wrong.push(format!("{name}: {text}"));
         }
         // The other hooks are not touched by it.
-        plugin.size(&flavor(), &workload()).await.unwrap();
+        plugin.size(Some(&flavor()), &workload()).await.unwrap();
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -149,7 +149,9 @@ async fn settings() {
     let text = "plugins: [{name: p, source: 'builtin:inside'}]";
     let problems = load_file(text, json!({"shared": "bad", "other": 1})).await.unwrap_err();
     assert_eq!(problems, "invalid shared thing \"bad\"\nand another");
-    let problems = load_file(text, json!({"shared": "good", "other": 1})).await.unwrap_err();
+    let problems = load_file(text, json!({"shared": "good", "other": 1}))
+        .await
+        .unwrap_err();
     assert_eq!(problems, "other is set, but no configured plugin takes it");
     let revision = load_file(text, json!({"shared": "good"})).await.unwrap();
     assert_eq!(

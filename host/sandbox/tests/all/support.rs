@@ -101,6 +101,8 @@ pub(crate) fn workload() -> WorkloadSpec {
             inline_files: vec![],
             linux_capabilities: vec![],
             native_sidecar: false,
+            properties: BTreeMap::new(),
+            resources: None,
         },
         sidecars: vec![],
         inits: vec![],

@@ -172,7 +172,7 @@ fn sizes(request: &str, limit: &str) -> Resources {
 }
 
 impl flavor_sizing::Guest for Misbehave {
-    fn size(flavor: flavor_sizing::Flavor, workload: Workload) -> Result<flavor_sizing::Sizing, Rejection> {
+    fn size(flavor: Option<flavor_sizing::Flavor>, workload: Workload) -> Result<flavor_sizing::Sizing, Rejection> {
         let mode = mode("size");
         modes::act(&mode);
         if let Some(rejection) = rejection(&mode) {
@@ -181,7 +181,9 @@ impl flavor_sizing::Guest for Misbehave {
         let resources = match mode.as_str() {
             "bad-quantity" => sizes("lots", "2"),
             "over-limit" => sizes("4", "2"),
-            _ => flavor.main,
+            _ => flavor
+                .as_ref()
+                .map_or_else(|| sizes("1", "2"), |flavor| flavor.main.clone()),
         };
         let by_role = workload
             .containers
@@ -191,9 +193,15 @@ impl flavor_sizing::Guest for Misbehave {
                 resources: resources.clone(),
             })
             .collect();
+        let stranger = flavor_sizing::ContainerResources {
+            name: "stranger".to_owned(),
+            resources,
+        };
+        let by_name = if mode == "stranger" { vec![stranger] } else { vec![] };
         Ok(flavor_sizing::Sizing {
             by_role,
-            supplemental_groups: flavor.supplemental_groups,
+            by_name,
+            supplemental_groups: flavor.map(|flavor| flavor.supplemental_groups).unwrap_or_default(),
         })
     }
 }

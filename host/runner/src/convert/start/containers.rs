@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use runner_core::flavor::Resources;
 use runner_core::secret::Secret;
 use runner_core::volume::{Mount, Volume};
 use runner_core::workload::{ContainerSpec, EnvVar};
@@ -13,7 +14,7 @@ use crate::proto::runner_v1;
 /// The kernel takes no longer `NAME=value` string, its terminating zero included.
 const ENV_STRING_MAX_BYTES: usize = 131_071;
 
-/// The one property of a container that is read (W-424).
+/// The one property of a container that the host reads (W-424); plugins see all.
 const RESTART_POLICY: &str = "restart_policy";
 
 pub(super) struct Containers {
@@ -31,7 +32,12 @@ pub(super) fn check(
     volumes: &[Volume],
     files: &Files,
 ) -> Result<Containers> {
-    let mut checker = Checker { volumes, files, names: BTreeSet::new(), used_files: BTreeSet::new() };
+    let mut checker = Checker {
+        volumes,
+        files,
+        names: BTreeSet::new(),
+        used_files: BTreeSet::new(),
+    };
     checker.inline_mounts(&main, &sidecars, &inits)?;
     let containers = Containers {
         main: checker.container(main, "main".to_owned(), false)?,
@@ -56,7 +62,12 @@ impl Checker<'_> {
         sidecars: &[runner_v1::ContainerSpec],
         inits: &[runner_v1::ContainerSpec],
     ) -> Result<()> {
-        for mount in [main].into_iter().chain(sidecars).chain(inits).flat_map(|c| &c.inline_file_mounts) {
+        for mount in [main]
+            .into_iter()
+            .chain(sidecars)
+            .chain(inits)
+            .flat_map(|c| &c.inline_file_mounts)
+        {
             if self.files.is_empty() {
                 return Err(Error::invalid("inline_file_not_defined"));
             }
@@ -79,7 +90,10 @@ impl Checker<'_> {
         kind: &str,
         init: bool,
     ) -> Result<Vec<ContainerSpec>> {
-        (1..).zip(list).map(|(n, container)| self.container(container, format!("{kind}-{n}"), init)).collect()
+        (1..)
+            .zip(list)
+            .map(|(n, container)| self.container(container, format!("{kind}-{n}"), init))
+            .collect()
     }
 
     /// W-318, in that order.
@@ -89,7 +103,9 @@ impl Checker<'_> {
         default_name: String,
         init: bool,
     ) -> Result<ContainerSpec> {
-        let name = Some(container.name.trim().to_owned()).filter(|n| !n.is_empty()).unwrap_or(default_name);
+        let name = Some(container.name.trim().to_owned())
+            .filter(|n| !n.is_empty())
+            .unwrap_or(default_name);
         names::dns_label(&name).map_err(|reason| Error::invalid_with("invalid_container_name", reason))?;
         let image = container.image.trim().to_owned();
         if image.is_empty() {
@@ -101,8 +117,11 @@ impl Checker<'_> {
             .iter()
             .map(|mount| self.mount(mount, &name, &mut paths))
             .collect::<Result<Vec<_>>>()?;
-        let inline_files: Vec<String> =
-            container.inline_file_mounts.iter().map(|mount| mount.path.trim().to_owned()).collect();
+        let inline_files: Vec<String> = container
+            .inline_file_mounts
+            .iter()
+            .map(|mount| mount.path.trim().to_owned())
+            .collect();
         for path in &inline_files {
             unique(path, &name, &mut paths)?;
         }
@@ -111,7 +130,10 @@ impl Checker<'_> {
         if entrypoint.contains([' ', '\t', '\r', '\n']) {
             return Err(Error::invalid("entrypoint_must_be_single_path"));
         }
-        let native_sidecar = container.additional_properties.get(RESTART_POLICY).is_some_and(|p| p == "Always");
+        let native_sidecar = container
+            .additional_properties
+            .get(RESTART_POLICY)
+            .is_some_and(|p| p == "Always");
         if native_sidecar && !init {
             return Err(Error::invalid_with(
                 "restart_policy_not_allowed",
@@ -137,15 +159,12 @@ impl Checker<'_> {
                 .filter(|c| !c.is_empty())
                 .collect(),
             native_sidecar,
+            properties: container.additional_properties,
+            resources: container.resources.map(resources),
         })
     }
 
-    fn mount(
-        &self,
-        mount: &runner_v1::VolumeMount,
-        container: &str,
-        paths: &mut BTreeSet<String>,
-    ) -> Result<Mount> {
+    fn mount(&self, mount: &runner_v1::VolumeMount, container: &str, paths: &mut BTreeSet<String>) -> Result<Mount> {
         let volume = mount.volume.trim();
         if volume.is_empty() {
             return Err(Error::invalid("volume_mount_name_required"));
@@ -165,7 +184,11 @@ impl Checker<'_> {
             ));
         }
         unique(path, container, paths)?;
-        Ok(Mount { volume: volume.to_owned(), path: path.to_owned(), read_only: mount.read_only })
+        Ok(Mount {
+            volume: volume.to_owned(),
+            path: path.to_owned(),
+            read_only: mount.read_only,
+        })
     }
 }
 
@@ -174,7 +197,23 @@ fn unique(path: &str, container: &str, paths: &mut BTreeSet<String>) -> Result<(
     if paths.insert(path.to_owned()) {
         Ok(())
     } else {
-        Err(Error::invalid_with("duplicate_mount_path", format!("{path} in container {container}")))
+        Err(Error::invalid_with(
+            "duplicate_mount_path",
+            format!("{path} in container {container}"),
+        ))
+    }
+}
+
+/// W-1303: as written, also where a part is missing; what is good is for the plugin that sizes to say.
+fn resources(sizes: runner_v1::ComputeResources) -> Resources {
+    let pair = |cpu, memory| {
+        [("cpu".to_owned(), cpu), ("memory".to_owned(), memory)]
+            .into_iter()
+            .collect()
+    };
+    Resources {
+        requests: pair(sizes.requests_cpu, sizes.requests_memory),
+        limits: pair(sizes.limits_cpu, sizes.limits_memory),
     }
 }
 
@@ -188,5 +227,8 @@ fn env_var(var: runner_v1::EnvVar) -> Result<EnvVar> {
     if bytes > ENV_STRING_MAX_BYTES {
         return Err(Error::invalid_with("env_value_too_large", name));
     }
-    Ok(EnvVar { name: name.to_owned(), value: Secret::new(var.value) })
+    Ok(EnvVar {
+        name: name.to_owned(),
+        value: Secret::new(var.value),
+    })
 }

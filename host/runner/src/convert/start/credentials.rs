@@ -37,7 +37,10 @@ pub(super) fn check(credentials: Vec<ImagePullCredential>) -> Result<Vec<PullCre
 /// The registry without scheme and trailing slashes; the port stays (C-25).
 fn host(registry: &str) -> &str {
     let registry = registry.trim();
-    let registry = registry.strip_prefix("https://").or_else(|| registry.strip_prefix("http://")).unwrap_or(registry);
+    let registry = registry
+        .strip_prefix("https://")
+        .or_else(|| registry.strip_prefix("http://"))
+        .unwrap_or(registry);
     registry.trim_end_matches('/')
 }
 
@@ -67,7 +70,12 @@ mod tests {
             username: username.into(),
             password: "p".into(),
         };
-        let out = check(vec![credential("https://a/", "one"), credential("b", "x"), credential("a", "two")]).unwrap();
+        let out = check(vec![
+            credential("https://a/", "one"),
+            credential("b", "x"),
+            credential("a", "two"),
+        ])
+        .unwrap();
         let pairs: Vec<_> = out.iter().map(|c| (c.registry.as_str(), c.username.as_str())).collect();
         assert_eq!(pairs, [("b", "x"), ("a", "two")]);
     }

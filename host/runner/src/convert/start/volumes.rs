@@ -35,7 +35,9 @@ fn check_one(volume: VolumeSpec, seen: &mut BTreeSet<String>) -> Result<Volume> 
 
 /// W-510
 fn claim(volume_name: &str, volume: VolumeSpec) -> Result<ClaimSpec> {
-    let name = Some(volume.persistent_name.trim()).filter(|n| !n.is_empty()).unwrap_or(volume_name);
+    let name = Some(volume.persistent_name.trim())
+        .filter(|n| !n.is_empty())
+        .unwrap_or(volume_name);
     names::dns_label(name).map_err(|reason| Error::invalid_with("invalid_pvc_name", reason))?;
     let not_blank = |text: &str| Some(text.trim().to_owned()).filter(|t| !t.is_empty());
     Ok(ClaimSpec {

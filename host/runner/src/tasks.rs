@@ -1,0 +1,153 @@
+//! The background tasks of the process in one set. Each runs until it is told to stop; one that ends before that ends
+//! the process with its reason (W-214), so that no part of it is dead unnoticed.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use runner_k8s::Cluster;
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use crate::config::Sweep;
+
+/// A background task ended although nobody told it to.
+#[derive(Debug, thiserror::Error)]
+#[error("background task {name} ended: {reason}")]
+pub struct Ended {
+    name: &'static str,
+    reason: String,
+}
+
+/// The running tasks; dropping it aborts them.
+pub(crate) struct Tasks {
+    set: JoinSet<Result<(), String>>,
+    names: BTreeMap<Id, &'static str>,
+    shutdown: CancellationToken,
+}
+
+impl Tasks {
+    /// Tasks that stop when this token is cancelled.
+    pub(crate) fn new(shutdown: CancellationToken) -> Self {
+        Self {
+            set: JoinSet::new(),
+            names: BTreeMap::new(),
+            shutdown,
+        }
+    }
+
+    /// Start a task. It ends soon after its token is cancelled, and not before unless it cannot go on.
+    pub(crate) fn spawn<F>(&mut self, name: &'static str, work: impl FnOnce(CancellationToken) -> F)
+    where
+        F: Future<Output = Result<(), String>> + Send + 'static,
+    {
+        let handle = self.set.spawn(work(self.shutdown.child_token()));
+        self.names.insert(handle.id(), name);
+    }
+
+    /// The first task that ends before the shutdown; does not return when there is none.
+    pub(crate) async fn ended(&mut self) -> Ended {
+        while !self.shutdown.is_cancelled() {
+            let Some(joined) = self.set.join_next_with_id().await else {
+                break;
+            };
+            // one that ends because of the shutdown may be seen before the shutdown is
+            let ended = self.describe(joined);
+            if !self.shutdown.is_cancelled() {
+                return ended;
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// Wait for all tasks after the shutdown; a panic then is logged.
+    pub(crate) async fn stopped(mut self) {
+        while let Some(joined) = self.set.join_next_with_id().await {
+            if !matches!(joined, Ok((_, Ok(())))) {
+                warn!(error = %self.describe(joined), "background task did not stop cleanly");
+            }
+        }
+    }
+
+    fn describe(&self, joined: Result<(Id, Result<(), String>), JoinError>) -> Ended {
+        let (id, reason) = match joined {
+            Ok((id, Ok(()))) => (id, "it has no more to do".to_owned()),
+            Ok((id, Err(reason))) => (id, reason),
+            Err(error) => (error.id(), error.to_string()),
+        };
+        Ended {
+            name: self.names.get(&id).copied().unwrap_or("unknown"),
+            reason,
+        }
+    }
+}
+
+/// W-1311: a round at once, then one per interval. A round that fails is only logged: the next one may succeed.
+pub(crate) async fn sweep_secrets(
+    cluster: Cluster,
+    settings: Sweep,
+    shutdown: CancellationToken,
+) -> Result<(), String> {
+    let mut rounds = tokio::time::interval(settings.interval.max(Duration::from_millis(1)));
+    rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let work = async {
+        loop {
+            rounds.tick().await;
+            match cluster.sweep_secrets(settings.grace).await {
+                Ok(swept) if swept.removed > 0 => info!(seen = swept.seen, removed = swept.removed, "secrets swept"),
+                Ok(swept) => debug!(seen = swept.seen, "no secret to sweep"),
+                Err(error) => warn!(error = %error, "secret sweep failed"),
+            }
+        }
+    };
+    // each deletion is whole by itself, so a round can be left anywhere
+    let _: Option<()> = shutdown.run_until_cancelled(work).await;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// W-214
+    #[tokio::test]
+    async fn an_early_end_has_a_name_and_a_reason() {
+        let mut tasks = Tasks::new(CancellationToken::new());
+        tasks.spawn("steady", |stop| async move {
+            stop.cancelled().await;
+            Ok(())
+        });
+        tasks.spawn("brittle", |_| async { Err("no more ink".to_owned()) });
+        assert_eq!(
+            tasks.ended().await.to_string(),
+            "background task brittle ended: no more ink"
+        );
+        tasks.spawn("hasty", |_| async { Ok(()) });
+        assert_eq!(
+            tasks.ended().await.to_string(),
+            "background task hasty ended: it has no more to do"
+        );
+        tasks.spawn("clumsy", |_| async { panic!("dropped it") });
+        let text = tasks.ended().await.to_string();
+        assert!(
+            text.starts_with("background task clumsy ended: ") && text.contains("dropped it"),
+            "{text}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_shutdown_is_no_early_end() {
+        let shutdown = CancellationToken::new();
+        let mut tasks = Tasks::new(shutdown.clone());
+        assert!(futures::poll!(std::pin::pin!(tasks.ended())).is_pending());
+        tasks.spawn("steady", |stop| async move {
+            stop.cancelled().await;
+            Err("told to".to_owned())
+        });
+        shutdown.cancel();
+        let early = tokio::time::timeout(Duration::from_millis(50), tasks.ended()).await;
+        assert!(early.is_err(), "{early:?}");
+        tasks.stopped().await;
+    }
+}
