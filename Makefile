@@ -45,6 +45,7 @@ cluster-down: ## stop it; nothing stays behind
 .PHONY: cluster-test
 cluster-test: build cluster-up ## the tests against real Kubernetes
 	$(CARGO) test --locked --workspace --features runner-tests/cluster --test cluster --no-run
+	tests/cluster/python >/dev/null
 	$(CLUSTER) in $(CARGO) test --locked --offline --workspace --features runner-tests/cluster --test cluster
 
 .PHONY: check

@@ -35,6 +35,14 @@ fn env(name: &str, value: String) -> EnvVar {
     }
 }
 
+fn dns(request: &mut StartWorkloadRequest, servers: &[&str], searches: &[&str]) {
+    let texts = |list: &[&str]| list.iter().map(|&t| t.to_owned()).collect();
+    request.dns_config = Some(DnsConfig {
+        nameservers: texts(servers),
+        searches: texts(searches),
+    });
+}
+
 const INVALID: &[(&str, &str, Change)] = &[
     ("W-304", "main_container_required", |r| r.main = None),
     ("W-305", "main_container_image_required", |r| main(r).image = " ".into()),
@@ -202,6 +210,16 @@ const INVALID: &[(&str, &str, Change)] = &[
             name: "main".into(),
             ..container("x")
         }];
+    }),
+    ("W-404 name server", "dns_config_invalid", |r| {
+        dns(r, &["dns.example.com"], &[])
+    }),
+    ("W-404 name servers", "dns_config_invalid", |r| {
+        dns(r, &["1.1.1.1"; 4], &[])
+    }),
+    ("W-404 search", "dns_config_invalid", |r| dns(r, &["1.1.1.1"], &["a b"])),
+    ("W-404 searches", "dns_config_invalid", |r| {
+        dns(r, &["1.1.1.1"], &["a"; 33])
     }),
     ("W-424", "restart_policy_not_allowed", |r| {
         main(r)

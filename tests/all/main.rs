@@ -8,6 +8,7 @@
 )]
 
 mod bad_input;
+mod checked_volumes;
 mod client;
 mod concurrency;
 mod exec;

@@ -90,3 +90,16 @@ async fn calls_that_are_not_offered_say_so() {
     );
     runner.stop().await;
 }
+
+/// S-109: a message over 4 MiB.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_over_the_limit() {
+    let runner = Runner::start().await;
+    let archive = PutArchiveRequest {
+        tar_payload: vec![0; 5 << 20].into(),
+        ..PutArchiveRequest::default()
+    };
+    let status = runner.client().put_archive(archive).await.unwrap_err();
+    assert_eq!(status.code(), Code::ResourceExhausted, "{status:?}");
+    runner.stop().await;
+}

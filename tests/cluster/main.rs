@@ -2,4 +2,16 @@
 //!
 //! These tests fail, and do not skip, when there is no cluster.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "tests"
+)]
+
+mod any_request;
+mod independent;
+
 runner_tests::cases!(runner_tests::runner::Backend::Kubeconfig);

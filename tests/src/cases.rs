@@ -14,7 +14,7 @@ macro_rules! cases {
             start_reaches_running, pod_has_the_contracts_marks, flavor_sizes_are_on_the_pod, docker_adds_the_sidecar,
             rootless_docker_adds_its_containers, failing_image_shows_in_inspect, log_follows_to_the_end,
             log_snapshot_has_the_tail, exec_returns_output_and_code, exec_reads_stdin_to_its_end,
-            exec_is_cancelled, stop_keeps_the_claim, remove_takes_the_claim, queries_find_the_workload,
+            exec_is_cancelled, exec_on_a_terminal_ends, stop_keeps_the_claim, remove_takes_the_claim, queries_find_the_workload,
             failing_plugins_leave_nothing, forbidden_edits_leave_nothing, sweep_takes_what_has_no_pod);
     };
     (@each $backend:expr; $($case:ident),*) => {
@@ -37,7 +37,7 @@ pub use pod_shape::{
     rootless_docker_adds_its_containers,
 };
 pub use streams::{
-    exec_is_cancelled, exec_reads_stdin_to_its_end, exec_returns_output_and_code, log_follows_to_the_end,
-    log_snapshot_has_the_tail,
+    exec_is_cancelled, exec_on_a_terminal_ends, exec_reads_stdin_to_its_end, exec_returns_output_and_code,
+    log_follows_to_the_end, log_snapshot_has_the_tail,
 };
 pub use sweep::sweep_takes_what_has_no_pod;

@@ -48,6 +48,7 @@ impl Mortal {
                 cluster,
                 revision,
                 claim_defaults: config.claim_defaults,
+                checked_volumes: false,
                 sweep,
             };
             let listener = server::bind("127.0.0.1:0").await.unwrap();

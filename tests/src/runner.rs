@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Pod, Secret};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use runner_embedded::Embedded;
-use runner_host::config::{PlanConfig, PlanOptions, Sweep};
+use runner_host::config::{PlanOptions, Sweep};
 use runner_host::proto::runner_v1::runner_service_client::RunnerServiceClient;
 use runner_host::proto::runner_v1::*;
 use runner_host::{policy, server};
@@ -37,6 +37,7 @@ pub struct Builder {
     catalog: Option<String>,
     plugins: Option<String>,
     sweep: Option<Sweep>,
+    checked_volumes: bool,
 }
 
 /// The catalog that tests use, as an operator writes it.
@@ -55,6 +56,7 @@ impl Builder {
             catalog: Some(CATALOG.to_owned()),
             plugins: None,
             sweep: None,
+            checked_volumes: false,
         }
     }
 
@@ -94,6 +96,12 @@ impl Builder {
         self
     }
 
+    /// With volumes that are removed only by their identity.
+    pub fn checked_volumes(mut self) -> Self {
+        self.checked_volumes = true;
+        self
+    }
+
     /// Start it; a setting that does not load ends the test.
     pub async fn start(self) -> Runner {
         self.try_start()
@@ -118,7 +126,14 @@ impl Builder {
             .collect();
         let revision = Arc::new(policy::load(engine(), &config.policy).await?);
         let place = Place::make(self.backend).await;
-        Ok(Runner::serve(place, config, revision, self.sweep, files).await)
+        let parts = server::Parts {
+            cluster: place.connect().await,
+            revision,
+            claim_defaults: config.claim_defaults,
+            checked_volumes: self.checked_volumes,
+            sweep: self.sweep,
+        };
+        Ok(Runner::serve(place, parts, files).await)
     }
 }
 
@@ -206,20 +221,8 @@ impl Runner {
         Builder::new(Backend::Embedded).start().await
     }
 
-    async fn serve(
-        place: Place,
-        config: PlanConfig,
-        revision: Arc<runner_sandbox::Revision>,
-        sweep: Option<Sweep>,
-        files: TempDir,
-    ) -> Self {
-        let cluster = place.connect().await;
-        let parts = server::Parts {
-            cluster: cluster.clone(),
-            revision,
-            claim_defaults: config.claim_defaults,
-            sweep,
-        };
+    async fn serve(place: Place, parts: server::Parts, files: TempDir) -> Self {
+        let cluster = parts.cluster.clone();
         let listener = server::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();

@@ -98,6 +98,7 @@ struct State {
     objects: BTreeMap<String, Value>,
     faults: Vec<(Method, String, Fault)>,
     log: Vec<String>,
+    deletions: Vec<Value>,
     made: u32,
 }
 
@@ -154,13 +155,27 @@ impl FakeApi {
         self.0.lock().unwrap().objects.keys().cloned().collect()
     }
 
+    /// Bodies of the DELETEs.
+    pub(crate) fn deletions(&self) -> Vec<Value> {
+        self.0.lock().unwrap().deletions.clone()
+    }
+
+    /// Drop an object, past the API.
+    pub(crate) fn take(&self, path: &str) {
+        self.0.lock().unwrap().objects.remove(path);
+    }
+
     fn answer(&self, method: &Method, path: &str, body: &Value) -> (Option<Fault>, Response<Body>) {
         let mut state = self.0.lock().unwrap();
         let path = path
             .strip_prefix("/api/v1/namespaces/ns/")
+            .or_else(|| path.strip_prefix("/api/v1/").filter(|own| *own == "namespaces/ns"))
             .expect("one namespace")
             .to_owned();
         state.log.push(format!("{method} {path}"));
+        if method == Method::DELETE {
+            state.deletions.push(body.clone());
+        }
         let fault = state
             .faults
             .iter()
@@ -217,9 +232,11 @@ impl State {
             },
             Method::DELETE => match self.objects.get(path) {
                 Some(object) => {
-                    let wanted = &body["preconditions"]["uid"];
-                    if !wanted.is_null() && *wanted != object["metadata"]["uid"] {
-                        return (409, status(409, "Conflict", "uid does not match"));
+                    for field in ["uid", "resourceVersion"] {
+                        let wanted = &body["preconditions"][field];
+                        if !wanted.is_null() && *wanted != object["metadata"][field] {
+                            return (409, status(409, "Conflict", &format!("{field} does not match")));
+                        }
                     }
                     (200, self.objects.remove(path).unwrap())
                 }

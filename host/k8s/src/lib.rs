@@ -4,6 +4,7 @@
 //! planned objects, the guard, the state mapping, the error table) does no I/O; the methods of [`Cluster`] do the rest.
 #![forbid(unsafe_code)]
 
+pub mod checked_volumes;
 pub mod client;
 pub mod delete;
 pub mod error;

@@ -121,7 +121,7 @@ impl Cluster {
     }
 
     /// All objects that match, page by page; a token that expires half-way starts the list anew.
-    async fn list_all(&self, resource: &str, selector: &str, metadata_only: bool) -> Result<Vec<Value>> {
+    pub(crate) async fn list_all(&self, resource: &str, selector: &str, metadata_only: bool) -> Result<Vec<Value>> {
         let mut starts = 1;
         loop {
             match self.list_pages(resource, selector, metadata_only).await {

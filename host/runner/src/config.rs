@@ -13,9 +13,12 @@ use serde_json::{Map, Value};
 
 mod policy_env;
 mod sweep;
+mod switch;
 
 pub use policy_env::PolicyEnv;
 pub use sweep::{Sweep, SweepOptions};
+
+const CHECKED_VOLUMES: &str = "WORKLOAD_CHECKED_VOLUMES";
 
 /// What `serve` takes.
 #[derive(Debug, Clone, Default, Args)]
@@ -35,6 +38,10 @@ pub struct Options {
     /// Kubeconfig file; unset uses the service account of the pod, then ~/.kube/config
     #[arg(long, env = "KUBECONFIG", value_name = "FILE", help_heading = "Kubernetes")]
     pub kubeconfig: Option<PathBuf>,
+
+    /// List volumes with their identities and remove them only by these: true or false [default: false]
+    #[arg(long, env = CHECKED_VOLUMES, value_name = "BOOL", help_heading = "Kubernetes")]
+    pub checked_volumes: Option<String>,
 
     /// The secret sweeper.
     #[command(flatten)]
@@ -106,6 +113,8 @@ pub struct Config {
     pub grpc_addr: String,
     /// Kubeconfig file.
     pub kubeconfig: Option<PathBuf>,
+    /// Volumes are listed with their identities and removed only by them (W-1322).
+    pub checked_volumes: bool,
     /// None when it is off.
     pub sweep: Option<Sweep>,
     /// What decides a workload.
@@ -132,6 +141,7 @@ impl Options {
             log_level: _,
             ziti_enabled,
             kubeconfig,
+            checked_volumes,
             sweep,
             plan,
         } = self;
@@ -145,6 +155,7 @@ impl Options {
                 .filter(|a| !a.trim().is_empty())
                 .unwrap_or_else(|| ":50051".to_owned()),
             kubeconfig: not_blank(kubeconfig),
+            checked_volumes: switch::parse(CHECKED_VOLUMES, checked_volumes.as_deref())?,
             sweep: sweep.check()?,
             plan,
         })
@@ -194,14 +205,10 @@ fn not_blank(path: Option<PathBuf>) -> Option<PathBuf> {
 
 /// W-104. The overlay is not built in; saying so beats serving without it.
 fn overlay(value: Option<&str>) -> Result<(), String> {
-    match value {
-        None | Some("0" | "f" | "F" | "FALSE" | "false" | "False") => Ok(()),
-        Some("") => Err("ZITI_ENABLED must be true or false".to_owned()),
-        Some("1" | "t" | "T" | "TRUE" | "true" | "True") => {
-            Err("ZITI_ENABLED is true, but this version cannot serve on the overlay".to_owned())
-        }
-        Some(other) => Err(format!("invalid ZITI_ENABLED: {other:?}; valid are true and false")),
+    if switch::parse("ZITI_ENABLED", value)? {
+        return Err("ZITI_ENABLED is true, but this version cannot serve on the overlay".to_owned());
     }
+    Ok(())
 }
 
 /// W-901: blank or missing is empty.

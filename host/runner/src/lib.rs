@@ -8,6 +8,7 @@ pub mod convert;
 #[cfg(feature = "embedded")]
 pub mod embedded;
 mod executions;
+mod oversize;
 pub mod plan;
 pub mod policy;
 pub mod proto;

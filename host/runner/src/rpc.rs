@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use runner_core::{Error, Kind};
 use runner_k8s::Cluster;
 use runner_k8s::volumes::ClaimDefaults;
 use runner_sandbox::Revision;
@@ -24,6 +25,8 @@ mod list_workloads;
 mod list_workloads_by_volume;
 mod logs;
 mod remove_volume;
+mod remove_volume_bound;
+mod remove_volume_checked;
 mod remove_workload;
 mod start_workload;
 mod stop_workload;
@@ -38,6 +41,8 @@ pub(crate) struct Service {
     pub(crate) revision: Arc<Revision>,
     /// For claims that say nothing themselves.
     pub(crate) claim_defaults: Arc<ClaimDefaults>,
+    /// Volumes are listed with their identities and removed only by them (W-1322).
+    pub(crate) checked_volumes: bool,
     /// Running execs by id.
     pub(crate) executions: Arc<Executions>,
     /// Everything that runs beside the handlers; awaited at shutdown.
@@ -55,6 +60,24 @@ impl Service {
             self.cluster.until(deadline::of(request.metadata())),
             request.into_inner(),
         )
+    }
+
+    /// UNIMPLEMENTED while the extension is off.
+    fn offers_checked_volumes(&self, rpc: &str) -> runner_core::Result<()> {
+        if self.checked_volumes {
+            return Ok(());
+        }
+        let text = format!("{rpc} is not offered: WORKLOAD_CHECKED_VOLUMES is off");
+        Err(Error::new(Kind::Unimplemented, text, ""))
+    }
+
+    /// Claims are not removed by name alone while the extension is on (S-320).
+    fn allows_removal_by_name(&self) -> runner_core::Result<()> {
+        if self.checked_volumes {
+            let token = "checked_volume_removal_required";
+            return Err(Error::new(Kind::FailedPrecondition, token, ""));
+        }
+        Ok(())
     }
 }
 
@@ -94,7 +117,7 @@ impl RunnerService for Service {
 
     async fn remove_workload(&self, request: Request<RemoveWorkloadRequest>) -> Answer<RemoveWorkloadResponse> {
         let (cluster, message) = self.open(request);
-        answer(remove_workload::call(cluster, message).await)
+        answer(remove_workload::call(self, cluster, message).await)
     }
 
     async fn inspect_workload(&self, request: Request<InspectWorkloadRequest>) -> Answer<InspectWorkloadResponse> {
@@ -133,12 +156,27 @@ impl RunnerService for Service {
 
     async fn list_volumes(&self, request: Request<ListVolumesRequest>) -> Answer<ListVolumesResponse> {
         let (cluster, message) = self.open(request);
-        answer(list_volumes::call(cluster, message).await)
+        answer(list_volumes::call(self, cluster, message).await)
     }
 
     async fn remove_volume(&self, request: Request<RemoveVolumeRequest>) -> Answer<RemoveVolumeResponse> {
         let (cluster, message) = self.open(request);
-        answer(remove_volume::call(cluster, message).await)
+        answer(remove_volume::call(self, cluster, message).await)
+    }
+
+    async fn remove_volume_checked(
+        &self,
+        _: Request<RemoveVolumeCheckedRequest>,
+    ) -> Answer<RemoveVolumeCheckedResponse> {
+        answer(remove_volume_checked::call(self))
+    }
+
+    async fn remove_volume_bound(
+        &self,
+        request: Request<RemoveVolumeBoundRequest>,
+    ) -> Answer<RemoveVolumeBoundResponse> {
+        let (cluster, message) = self.open(request);
+        answer(remove_volume_bound::call(self, cluster, message).await)
     }
 
     async fn touch_workload(&self, request: Request<TouchWorkloadRequest>) -> Answer<TouchWorkloadResponse> {

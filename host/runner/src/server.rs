@@ -12,10 +12,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
+use tower::util::MapResponseLayer;
 use tracing::{info, warn};
 
 use crate::config::Sweep;
 use crate::executions::Executions;
+use crate::oversize;
 use crate::proto::DESCRIPTORS;
 use crate::proto::runner_v1::runner_service_server::RunnerServiceServer;
 use crate::rpc::Service;
@@ -32,6 +34,8 @@ pub struct Parts {
     pub revision: Arc<Revision>,
     /// For claims that say nothing themselves.
     pub claim_defaults: ClaimDefaults,
+    /// Volumes are listed with their identities and removed only by them (W-1322).
+    pub checked_volumes: bool,
     /// The secret sweeper; none when it is off.
     pub sweep: Option<Sweep>,
 }
@@ -80,6 +84,7 @@ pub async fn run(parts: Parts, listener: TcpListener, shutdown: CancellationToke
         cluster,
         revision,
         claim_defaults,
+        checked_volumes,
         sweep,
     } = parts;
     let addr = listener
@@ -90,6 +95,7 @@ pub async fn run(parts: Parts, listener: TcpListener, shutdown: CancellationToke
         cluster: cluster.clone(),
         revision,
         claim_defaults: Arc::new(claim_defaults),
+        checked_volumes,
         executions: Arc::new(Executions::default()),
         tasks: TaskTracker::new(),
         shutdown: shutdown.child_token(),
@@ -102,6 +108,9 @@ pub async fn run(parts: Parts, listener: TcpListener, shutdown: CancellationToke
             tasks::sweep_secrets(cluster.clone(), sweep, stop)
         });
     }
+    if checked_volumes {
+        info!("volumes are removed only by RemoveVolumeBound");
+    }
     let (health, health_service) = tonic_health::server::health_reporter();
     health.set_serving::<RunnerServiceServer<Service>>().await;
     let reflection = || {
@@ -112,6 +121,7 @@ pub async fn run(parts: Parts, listener: TcpListener, shutdown: CancellationToke
     // small messages leave at once: answers and exec output would otherwise wait for the caller's delayed ACK
     let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
     let server = Server::builder()
+        .layer(MapResponseLayer::new(oversize::correct))
         .add_service(RunnerServiceServer::new(service))
         .add_service(health_service)
         .add_service(reflection().build_v1()?)

@@ -31,7 +31,8 @@ dpkg-deb dpkg
 deps() {
   local packages
   packages=$(awk 'NF { print $2 }' <<<"$NEEDED$NEEDED_TO_BUILD" | sort -u)
-  packages+=" libc6-dev" # the static C library, which gcc only recommends
+  packages+=" libc6-dev"    # the static C library, which gcc only recommends
+  packages+=" python3-venv" # for ../python, which says itself when it is missing
   [ "$(id -u)" = 0 ] && grep -qsE '^ID(_LIKE)?=.*(debian|ubuntu)' /etc/os-release && command -v apt-get >/dev/null || {
     missing_report || true
     die "deps installs packages only as root on Debian or Ubuntu; here they would be: ${packages//$'\n'/ }"

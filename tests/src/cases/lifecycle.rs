@@ -253,7 +253,8 @@ pub async fn queries_find_the_workload(backend: Backend) {
         volumes,
         [VolumeListItem {
             instance_id: "vol".into(),
-            volume_key: "vkey".into()
+            volume_key: "vkey".into(),
+            ..VolumeListItem::default()
         }]
     );
     client

@@ -174,3 +174,34 @@ pub async fn exec_is_cancelled(backend: Backend) {
     .await;
     runner.stop().await;
 }
+
+/// C-03: the end of input on a terminal, sent at once and after a line that is not complete; no output is lost by it.
+pub async fn exec_on_a_terminal_ends(backend: Backend) {
+    let runner = Builder::new(backend).start().await;
+    let id = runner.start_idle().await;
+    let on_terminal = async |argv: &[&str], input: &'static [u8]| {
+        let start = ExecStartRequest {
+            target_id: id.clone(),
+            command_argv: argv.iter().map(|&a| a.to_owned()).collect(),
+            options: Some(ExecOptions {
+                tty: true,
+                ..ExecOptions::default()
+            }),
+            ..ExecStartRequest::default()
+        };
+        let end = ExecStdin {
+            data: input.into(),
+            eof: true,
+        };
+        let outcome = exec::talk(&runner, vec![Msg::Start(start), Msg::Stdin(end)]).await;
+        assert_eq!(outcome.exit.unwrap().exit_code, 0);
+        String::from_utf8_lossy(&outcome.stdout).into_owned()
+    };
+    for _ in 0..20 {
+        let shown = on_terminal(&["sh", "-c", "test -t 0 && echo mytext_128"], b"").await;
+        assert!(shown.contains("mytext_128\r\n"), "{shown:?}");
+    }
+    let shown = on_terminal(&["sh", "-c", "cat > /dev/null; echo done"], b"half a line").await;
+    assert!(shown.ends_with("done\r\n"), "{shown:?}");
+    runner.stop().await;
+}

@@ -96,6 +96,7 @@ impl Serving {
             cluster: crate::embedded::connect(embedded).await?,
             revision,
             claim_defaults: config.claim_defaults.clone(),
+            checked_volumes: false,
             sweep: None,
         };
         let server = tokio::spawn(server::run(parts, listener, shutdown.clone()));

@@ -99,6 +99,7 @@ async fn serve(
         cluster,
         revision: Arc::new(revision),
         claim_defaults: config.plan.claim_defaults,
+        checked_volumes: config.checked_volumes,
         sweep: config.sweep,
     };
     server::run(parts, listener, shutdown).await?;

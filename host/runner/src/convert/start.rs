@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 
 use runner_core::labels::{self, Labels};
 use runner_core::secret::Secret;
-use runner_core::workload::{Dns, WorkloadId, WorkloadSpec};
+use runner_core::workload::{WorkloadId, WorkloadSpec};
 use runner_core::{Error, Result, names};
 
-use crate::proto::runner_v1::{DnsConfig, StartWorkloadRequest};
+use crate::proto::runner_v1::StartWorkloadRequest;
 
 mod containers;
 mod credentials;
+mod dns;
 mod volumes;
 
 /// Secrets, and so inline files, cannot be larger in Kubernetes.
@@ -39,6 +40,7 @@ pub fn spec(request: StartWorkloadRequest) -> Result<WorkloadSpec> {
     let volumes = volumes::check(request.volumes, has_files)?;
     let inline_files = inline_files(request.inline_files)?;
     let containers = containers::check(main, request.sidecars, request.init_containers, &volumes, &inline_files)?;
+    let dns = dns::check(request.dns_config)?;
     Ok(WorkloadSpec {
         id,
         labels,
@@ -51,7 +53,7 @@ pub fn spec(request: StartWorkloadRequest) -> Result<WorkloadSpec> {
         volumes,
         inline_files,
         pull_credentials,
-        dns: request.dns_config.and_then(dns),
+        dns,
     })
 }
 
@@ -104,12 +106,4 @@ fn inline_files(files: BTreeMap<String, Vec<u8>>) -> Result<BTreeMap<String, Sec
         .into_iter()
         .map(|(path, content)| (path, Secret::new(content)))
         .collect())
-}
-
-/// W-404: without a name server the whole message has no effect.
-fn dns(config: DnsConfig) -> Option<Dns> {
-    (!config.nameservers.is_empty()).then_some(Dns {
-        nameservers: config.nameservers,
-        searches: config.searches,
-    })
 }

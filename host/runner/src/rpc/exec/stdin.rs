@@ -13,6 +13,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 const MEMORY: usize = 64 * 1024;
 /// Keeps proxies from cutting an idle connection.
 const PING: Duration = Duration::from_secs(30);
+/// The end of input as a terminal has it: the character of VEOF. Closing the stream instead takes the terminal away from
+/// the command, and what it wrote last is lost.
+const END: &[u8] = b"\x04";
+/// Within a line the first one only hands the line over.
+const END_AFTER_TEXT: &[u8] = b"\x04\x04";
 
 /// One message of the client: data, then perhaps the end.
 #[derive(Debug, Clone)]
@@ -40,6 +45,8 @@ pub(super) struct Stdin {
     chunks: mpsc::Receiver<Chunk>,
     size: watch::Receiver<Option<(u16, u16)>>,
     tty: bool,
+    /// The last byte did not end a line.
+    in_line: bool,
     sent: Vec<Chunk>,
     remembered: usize,
     forgot: bool,
@@ -53,6 +60,7 @@ pub(super) fn channel(tty: bool) -> (Source, Stdin) {
         chunks: receiver,
         size: sizes,
         tty,
+        in_line: false,
         sent: Vec::new(),
         remembered: 0,
         forgot: false,
@@ -114,16 +122,21 @@ impl Stdin {
         }
     }
 
-    async fn write(&self, input: &mut Input, chunk: Chunk) -> Result<(), Stuck> {
+    async fn write(&mut self, input: &mut Input, chunk: Chunk) -> Result<(), Stuck> {
+        if let Some(last) = chunk.data.last() {
+            self.in_line = !matches!(last, b'\n' | b'\r');
+        }
         input.write(chunk.data).await.map_err(|_| Stuck::Lost)?;
         if !chunk.eof {
             return Ok(());
         }
+        if self.tty {
+            let end = if self.in_line { END_AFTER_TEXT } else { END };
+            return input.write(Bytes::from_static(end)).await.map_err(|_| Stuck::Lost);
+        }
         match input.close().await {
             Ok(()) => Ok(()),
             Err(CloseError::Lost) => Err(Stuck::Lost),
-            // a terminal has no end of input to wait for
-            Err(CloseError::Unsupported) if self.tty => Ok(()),
             Err(unsupported @ CloseError::Unsupported) => Err(Stuck::NoEof(unsupported)),
         }
     }
