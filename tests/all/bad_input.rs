@@ -236,7 +236,7 @@ const INVALID: &[(&str, &str, Change)] = &[
     }),
 ];
 
-/// Each is INVALID_ARGUMENT with its token, and writes nothing, although claim and Secret would have come first.
+/// W-302, WG-02, WG-18, WG-23: each is INVALID_ARGUMENT with its token, and writes nothing, although claim and Secret would have come first.
 #[tokio::test(flavor = "multi_thread")]
 async fn start_workload_refuses_before_it_writes() {
     let runner = Runner::start().await;

@@ -205,7 +205,7 @@ async fn log_of_a_container_that_waits() {
     runner.stop().await;
 }
 
-/// streams end in time, with a reason.
+/// R-18, WG-11, G-63: streams end in time, with a reason.
 #[tokio::test]
 async fn shutdown_ends_streams() {
     let runner = Runner::start().await;

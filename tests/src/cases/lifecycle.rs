@@ -11,7 +11,7 @@ use crate::request::{self, claim, credential, idle, mount};
 use crate::runner::{Backend, Builder, main_of};
 use crate::{Runner, wait};
 
-/// W-325, W-640, S-246: the answer names the pod and the sidecars; Inspect then shows main running.
+/// W-325, W-640, S-103, S-231, S-246: the answer names the pod and the sidecars; Inspect then shows main running.
 pub async fn start_reaches_running(backend: Backend) {
     let runner = Builder::new(backend).start().await;
     let mut wanted = idle();
@@ -184,7 +184,7 @@ pub async fn remove_takes_the_claim(backend: Backend) {
     runner.stop().await;
 }
 
-/// W-650, S-210..S-214, W-630: the inventory shows the workload under the keys that the caller gave.
+/// W-650, S-104, S-210..S-214, S-221, S-304, S-305, W-630, WG-15, G-23: the inventory shows the workload under the keys that the caller gave.
 pub async fn queries_find_the_workload(backend: Backend) {
     let runner = Builder::new(backend).start().await;
     let mut client = runner.client();
@@ -230,6 +230,19 @@ pub async fn queries_find_the_workload(backend: Backend) {
             .into_inner()
             .target_ids,
         std::slice::from_ref(&id)
+    );
+    let everything = FindWorkloadsByLabelsRequest {
+        labels: BTreeMap::new(),
+        all: true,
+    };
+    assert_eq!(
+        client
+            .find_workloads_by_labels(everything)
+            .await
+            .unwrap()
+            .into_inner()
+            .target_ids,
+        [id.clone()]
     );
     let by_volume = ListWorkloadsByVolumeRequest {
         volume_name: "vol".into(),
@@ -288,5 +301,8 @@ pub async fn queries_find_the_workload(backend: Backend) {
     for _ in 0..2 {
         client.remove_volume(forced.clone()).await.unwrap();
     }
+    // accepted is not gone: the claim stays while a pod uses it
+    let volumes = client.list_volumes(ListVolumesRequest {}).await.unwrap().into_inner();
+    assert_eq!(volumes.volumes.len(), 1);
     runner.stop().await;
 }

@@ -12,7 +12,11 @@ use crate::runner::{Backend, Builder};
 /// A plugins file with one guest in a mode, for the mutation hook. Only what is about time gets little of it: on a busy
 /// machine the other limits would not be reached first.
 fn misbehaving(mode: &str, grants: &str) -> String {
-    let time = if ["spin", "sleep"].contains(&mode) { "200ms" } else { "30s" };
+    let time = if ["spin", "sleep"].contains(&mode) {
+        "200ms"
+    } else {
+        "30s"
+    };
     format!(
         "plugins:\n  - name: misbehave\n    source: {MISBEHAVE}\n    grants: [{grants}]\n    \
          settings: {{mode: {mode}, where: mutate}}\n    limits: {{time: {time}}}\n"

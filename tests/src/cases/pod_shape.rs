@@ -7,7 +7,7 @@ use crate::Runner;
 use crate::request::{self, idle};
 use crate::runner::{Backend, Builder};
 
-/// W-401..W-405: name, labels, annotations, restart policy, no token.
+/// W-401..W-405, W-420..W-426, W-501, S-101, S-105: name, labels, annotations, restart policy, no token.
 pub async fn pod_has_the_contracts_marks(backend: Backend) {
     let runner = Builder::new(backend).start().await;
     let mut wanted = idle();
@@ -79,7 +79,7 @@ fn sizes(container: &Container) -> [String; 4] {
     ]
 }
 
-/// W-801, W-802: main and sidecars are sized, init containers are not.
+/// W-427, W-801, W-802: main and sidecars are sized, init containers are not.
 pub async fn flavor_sizes_are_on_the_pod(backend: Backend) {
     let runner = Builder::new(backend).start().await;
     let mut wanted = idle();
@@ -115,7 +115,7 @@ async fn docker_pod(runner: &Runner) -> (StartWorkloadResponse, Pod) {
     (answer, pod)
 }
 
-/// W-704, W-710..W-716, R-15, C-46: the privileged daemon; main finds it, and keeps its other variables.
+/// W-701, W-704, W-710..W-716, R-15, C-46: the privileged daemon; main finds it, and keeps its other variables.
 pub async fn docker_adds_the_sidecar(backend: Backend) {
     let runner = Builder::new(backend).start().await;
     let (answer, pod) = docker_pod(&runner).await;

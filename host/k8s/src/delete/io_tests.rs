@@ -116,7 +116,7 @@ async fn faults() {
     assert_eq!(api.cluster().inspect(ID).await.unwrap_err().kind, Kind::Unavailable);
 }
 
-/// S-301..S-303, R-06, R-07
+/// S-301..S-303, R-06, R-07, G-20
 #[tokio::test(start_paused = true)]
 async fn remove_volume() {
     let api = api();

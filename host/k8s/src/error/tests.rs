@@ -13,7 +13,7 @@ fn status(reason: &str, message: &str) -> Value {
     json!({ "kind": "Status", "reason": reason, "message": message })
 }
 
-/// W-350, W-351, S-710..S-716, R-19
+/// W-350, W-351, S-701, S-710..S-716, R-19, WG-14, G-50
 #[test]
 fn table() {
     for (reason, code, kind, token) in [

@@ -50,7 +50,7 @@ const ALL: [&str; 4] = [
     "secrets/workload-00000000-0000-4000-8000-000000000001-pull",
 ];
 
-/// Order of writes; W-1310: all carry the attempt; W-522: the pod owns the Secrets.
+/// Order of writes; W-1310: all carry the attempt; W-522, WG-03: the pod owns the Secrets.
 #[tokio::test(start_paused = true)]
 async fn everything_is_made() {
     let (api, objects) = (FakeApi::default(), objects());
