@@ -140,7 +140,7 @@ fn claim(object: &Value, causes: &mut Vec<Cause>) {
     match object.pointer("/spec/resources/requests/storage") {
         None => causes.push(Cause::required(field, "")),
         Some(size) => match quantity::parse(size) {
-            Some(bytes) if bytes > 0.0 => {}
+            Some(bytes) if bytes.is_positive() => {}
             Some(_) => causes.push(Cause::invalid(field, size, "must be greater than zero")),
             None => causes.push(Cause::invalid(field, size, quantity::FORM)),
         },

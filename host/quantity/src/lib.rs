@@ -46,6 +46,11 @@ impl Quantity {
         self.nanos > 0
     }
 
+    /// Less than zero.
+    pub fn is_negative(self) -> bool {
+        self.nanos < 0
+    }
+
     /// A whole number of units: bytes of memory, CPUs.
     pub fn is_whole(self) -> bool {
         self.nanos % NANO == 0
@@ -161,6 +166,7 @@ mod tests {
         let q = |t: &str| Quantity::parse(t).unwrap();
         assert!(q("512Mi") < q("1Gi"));
         assert!(q("500m") < q("1"));
+        assert!(q("-1n").is_negative() && !q("0").is_negative());
         assert!(!q("0").is_positive() && !q("-1").is_positive() && q("1n").is_positive());
         assert!(q("1500m").is_whole_milli() && !q("1500m").is_whole() && !q("100u").is_whole_milli());
         assert_eq!(q("500m").units(), 1);

@@ -197,7 +197,7 @@ fn check_resources(container: &Value, path: &str, causes: &mut Vec<Cause>) {
             let field = format!("{path}.resources.{list}[{name}]");
             match quantity::parse(value) {
                 None => causes.push(Cause::invalid(field, value, quantity::FORM)),
-                Some(number) if number < 0.0 => {
+                Some(number) if number.is_negative() => {
                     causes.push(Cause::invalid(field, value, "must be greater than or equal to 0"));
                 }
                 Some(_) => {}
