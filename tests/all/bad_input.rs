@@ -198,7 +198,27 @@ const INVALID: &[(&str, &str, Change)] = &[
     ("R-13 env", "env_value_too_large: BIG", |r| {
         main(r).env = vec![env("BIG", "x".repeat(131_072))]
     }),
-    ("R-13 files", "inline_files_too_large", |r| {
+    ("C-09, R-13 spec", "workload_too_large", |r| {
+        main(r).env = (0..200).map(|n| env(&format!("V{n}"), "x".repeat(10_240))).collect();
+    }),
+    ("R-13 args", "workload_too_large", |r| {
+        main(r).cmd = vec!["x".repeat(100_000); 20]
+    }),
+    ("R-13 credential", "workload_too_large", |r| {
+        r.volumes = vec![claim("a", "never-made")];
+        r.image_pull_credentials = vec![ImagePullCredential {
+            password: "x".repeat(1 << 20),
+            ..credential()
+        }];
+    }),
+    ("C-26, R-13 many files", "inline_files_too_large", |r| {
+        for n in 0..300 {
+            let path = format!("/etc/x/{n}");
+            r.inline_files.insert(path.clone(), vec![b'x'; 4096]);
+            main(r).inline_file_mounts.push(InlineFileMount { path });
+        }
+    }),
+    ("C-26, R-13 files", "inline_files_too_large", |r| {
         inline(r, "/etc/x", "/etc/x");
         r.inline_files.insert("/etc/x".into(), vec![0; 1_048_577]);
     }),

@@ -7,20 +7,32 @@
     reason = "tests"
 )]
 
+mod archive;
 mod bad_input;
 mod checked_volumes;
 mod client;
 mod concurrency;
+mod events;
 mod exec;
 mod ext;
+mod leftover;
 mod line;
+mod log_cuts;
+mod log_ends;
+mod log_many;
 mod logs;
 mod program;
+mod program_copy;
+mod program_exec;
+mod program_streams;
 mod remove_faults;
 mod services;
 mod start_faults;
+mod start_log;
 mod stream_faults;
 mod sweep;
+mod terminal;
+mod told;
 mod shared {
     //! The cases that also run on real Kubernetes.
     runner_tests::cases!(runner_tests::runner::Backend::Embedded);

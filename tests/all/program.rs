@@ -201,6 +201,7 @@ fn demo_ends_well() {
         "RUNNING",
         "working 3",
         "exit code: 7",
+        "from outside",
         "flavor-sizing@sha256:",
         "NOT_FOUND",
         "All steps did",

@@ -1,4 +1,4 @@
-//! Beside the RunnerService: readiness, health, reflection, and the calls that are not offered yet.
+//! Beside the RunnerService: readiness, health, reflection, and the limit of a message.
 
 use runner_host::proto::runner_v1::*;
 use runner_tests::Runner;
@@ -75,19 +75,6 @@ async fn health_follows_the_server() {
         ServingStatus::NotServing
     );
     drop((watch, health));
-    runner.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn calls_that_are_not_offered_say_so() {
-    let runner = Runner::start().await;
-    let mut client = runner.client();
-    let archive = client.put_archive(PutArchiveRequest::default()).await.unwrap_err();
-    let events = client.stream_events(StreamEventsRequest::default()).await.unwrap_err();
-    assert_eq!(
-        (archive.code(), events.code()),
-        (Code::Unimplemented, Code::Unimplemented)
-    );
     runner.stop().await;
 }
 

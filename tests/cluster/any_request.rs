@@ -71,6 +71,7 @@ const OUR_OWN: &[&str] = &[
     "duplicate_mount_path",
     "restart_policy_not_allowed",
     "dns_config_invalid",
+    "workload_too_large",
 ];
 
 /// What operators set; each is tried with a third of the requests.

@@ -6,8 +6,10 @@ Generates its stubs from the .proto files when it starts. Prints one line a chec
 fails. The runner must work on a cluster that has the image BUSYBOX.
 """
 
+import io
 import queue
 import sys
+import tarfile
 import tempfile
 import time
 import uuid
@@ -189,6 +191,7 @@ def whole_life():
     tail = text(log(workload, tail_lines=2))
     check("the log's tail has the last lines", tail == "second\nthird\n", tail)
     execs(workload, answer.containers.main)
+    archive(workload, answer.containers.main)
 
     removal = pb.RemoveWorkloadRequest(workload_id=workload, force=True, remove_volumes=True)
     runner.RemoveWorkload(removal, timeout=CALL)
@@ -240,10 +243,41 @@ def execs(workload, pod):
     check("exec in a missing target", last.error.code == "exec_start_failed", last)
 
 
+def archive(workload, pod):
+    made = Execution(pod, command_argv=["mkdir", "/tmp/e2e"])
+    check("make a directory", made.end().exit.reason == pb.EXEC_EXIT_REASON_COMPLETED)
+    content = b"from an archive\n"
+    payload = io.BytesIO()
+    with tarfile.open(fileobj=payload, mode="w") as tar:
+        member = tarfile.TarInfo("hello.txt")
+        member.size = len(content)
+        tar.addfile(member, io.BytesIO(content))
+    request = pb.PutArchiveRequest(workload_id=workload, path="/tmp/e2e", tar_payload=payload.getvalue())
+    runner.PutArchive(request, timeout=CALL)
+    read = Execution(pod, command_argv=["cat", "/tmp/e2e/hello.txt"])
+    read.end()
+    check("the file of the archive is there", read.out == content, read.out)
+
+
+def events_tell(stream, pod):
+    """Within the limit of the call an event names the pod, and no error comes before."""
+    for event in stream:
+        if event.WhichOneof("event") == "error":
+            check("events without an error", False, event)
+        if pod in event.data.json:
+            break
+    else:
+        event = None
+    check("an event names the pod", event is not None)
+    stream.cancel()
+
+
 def follow_and_stop():
     workload = str(uuid.uuid4())
     script = "n=0; while true; do n=$((n + 1)); echo tick $n; sleep 1; done"
+    events = runner.StreamEvents(pb.StreamEventsRequest(), timeout=LIMIT)
     start("without volumes", pb.StartWorkloadRequest(workload_id=workload, main=shell(script)))
+    events_tell(events, f"workload-{workload}")
     stream = log(workload, follow=True)
     seen = b""
     for part in stream:

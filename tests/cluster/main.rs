@@ -13,5 +13,7 @@
 
 mod any_request;
 mod independent;
+mod program;
+mod streams;
 
 runner_tests::cases!(runner_tests::runner::Backend::Kubeconfig);

@@ -8,14 +8,18 @@
     reason = "test helpers"
 )]
 
+pub mod archive;
 pub mod cases;
+pub mod events;
 pub mod exec;
 pub mod faults;
 pub mod logs;
 pub mod mortal;
+pub mod processes;
 pub mod program;
 pub mod request;
 pub mod runner;
+pub mod terminal;
 pub mod wait;
 
 pub use runner::{Builder, Runner};

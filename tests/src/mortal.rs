@@ -10,6 +10,7 @@ use runner_host::{policy, server};
 use runner_k8s::{Cluster, Connection, Source};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tonic::transport::Channel;
 
 use crate::runner::{engine, plugin_cache};
@@ -49,6 +50,8 @@ impl Mortal {
                 revision,
                 claim_defaults: config.claim_defaults,
                 checked_volumes: false,
+                max_executions: 100,
+                tasks: TaskTracker::new(),
                 sweep,
             };
             let listener = server::bind("127.0.0.1:0").await.unwrap();

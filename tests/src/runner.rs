@@ -17,6 +17,7 @@ use runner_sandbox::{Document, Engine};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tonic::transport::Channel;
 
 use crate::{request, wait};
@@ -38,6 +39,7 @@ pub struct Builder {
     plugins: Option<String>,
     sweep: Option<Sweep>,
     checked_volumes: bool,
+    max_executions: usize,
 }
 
 /// The catalog that tests use, as an operator writes it.
@@ -57,6 +59,7 @@ impl Builder {
             plugins: None,
             sweep: None,
             checked_volumes: false,
+            max_executions: 10_000,
         }
     }
 
@@ -102,6 +105,12 @@ impl Builder {
         self
     }
 
+    /// With room for so many executions at the same time.
+    pub fn max_executions(mut self, limit: usize) -> Self {
+        self.max_executions = limit;
+        self
+    }
+
     /// Start it; a setting that does not load ends the test.
     pub async fn start(self) -> Runner {
         self.try_start()
@@ -131,6 +140,8 @@ impl Builder {
             revision,
             claim_defaults: config.claim_defaults,
             checked_volumes: self.checked_volumes,
+            max_executions: self.max_executions,
+            tasks: TaskTracker::new(),
             sweep: self.sweep,
         };
         Ok(Runner::serve(place, parts, files).await)
@@ -211,6 +222,7 @@ pub struct Runner {
     addr: SocketAddr,
     channel: Channel,
     shutdown: CancellationToken,
+    tasks: TaskTracker,
     server: JoinHandle<Result<(), server::Error>>,
     _files: TempDir,
 }
@@ -226,6 +238,7 @@ impl Runner {
         let listener = server::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
+        let tasks = parts.tasks.clone();
         let server = tokio::spawn(server::run(parts, listener, shutdown.clone()));
         let channel = Channel::from_shared(format!("http://{addr}"))
             .unwrap()
@@ -238,6 +251,7 @@ impl Runner {
             addr,
             channel,
             shutdown,
+            tasks,
             server,
             _files: files,
         }
@@ -269,6 +283,20 @@ impl Runner {
     /// Ask for the token that ends the server, for tests of shutdown.
     pub fn shutdown(&self) -> CancellationToken {
         self.shutdown.clone()
+    }
+
+    /// How many tasks the runner has beside its handlers: one for each stream it serves.
+    pub fn tasks(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Wait until no stream is served any more.
+    pub async fn no_tasks(&self) {
+        wait::until("the tasks to end", async || match self.tasks() {
+            0 => Ok(()),
+            left => Err(left),
+        })
+        .await;
     }
 
     /// The runner's own connection to the cluster.

@@ -32,6 +32,8 @@ pub enum ContainerState {
     Running {
         /// Start.
         started_at: Option<Time>,
+        /// Reason and text when the pod is being deleted or its node is lost, so that this may not hold any more.
+        doubt: Option<(String, String)>,
     },
     /// Does not run yet.
     Waiting {

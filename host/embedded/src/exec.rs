@@ -1,11 +1,14 @@
 //! An exec session: a process beside a container's, and the frames of `channel.k8s.io` to and from it. Nothing is
 //! buffered beyond one frame each way. When the client goes away the process stays, as on a real node, until it ends or
-//! its container does.
+//! its container does. As on a node with containerd, the end of a process is not told while input for it is stuck, and
+//! input is stuck when pipe and FIFO are full and nobody reads: the pipe stays open at its reading end.
 
 mod process;
 mod pty;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::ws::{Message, WebSocket};
@@ -24,6 +27,9 @@ const STDERR: u8 = 2;
 const STATUS: u8 = 3;
 const RESIZE: u8 = 4;
 const CLOSE: u8 = 255;
+
+/// For a client to go after the end was told.
+const LEAVE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Channels {
@@ -46,6 +52,14 @@ pub(crate) struct Session {
 
 /// The client is gone, or is to believe so.
 struct Disconnected;
+
+/// Shared by the two directions of a session.
+#[derive(Default)]
+struct Flow {
+    exited: AtomicBool,
+    /// A frame of input is being written.
+    writing: AtomicBool,
+}
 
 /// The sending half, which counts its frames.
 struct Frames {
@@ -72,18 +86,18 @@ impl Frames {
 
 impl Session {
     pub(crate) async fn run(self, socket: WebSocket) {
-        let (sink, frames) = socket.split();
+        let (sink, mut frames) = socket.split();
         let mut sink = Frames { sink, left: self.cut };
         if self.cut == Some(0) {
             return;
         }
         let status = match process::start(&self.instance, &self.command, self.channels) {
             Ok(mut process) => {
-                let joined = self.join(&mut process, &mut sink, frames).await;
+                let joined = self.join(&mut process, &mut sink, &mut frames).await;
                 match joined {
                     Ok(code) => exit_status(code),
                     Err(Disconnected) => {
-                        drop(sink);
+                        drop((sink, frames));
                         process.run_alone().await;
                         return;
                     }
@@ -96,17 +110,31 @@ impl Session {
         {
             tracing::debug!(%error, "embedded exec: closing");
         }
+        // closing a connection with something unread in it would take the status from the client
+        let leaves = async { while let Some(Ok(_)) = frames.next().await {} };
+        if self.cut.is_none() && tokio::time::timeout(LEAVE, leaves).await.is_err() {
+            tracing::debug!("embedded exec: the client stays");
+        }
     }
 
     async fn join(
         &self,
         process: &mut Process,
         sink: &mut Frames,
-        frames: SplitStream<WebSocket>,
+        frames: &mut SplitStream<WebSocket>,
     ) -> Result<i32, Disconnected> {
-        let Process { input, output, ending } = process;
-        let receive = self.receive(frames, input);
+        let Process {
+            input,
+            feed,
+            output,
+            ending,
+        } = process;
+        let flow = Flow::default();
+        let receive = self.receive(frames, input, &flow);
         tokio::pin!(receive);
+        let feed = feed.run();
+        tokio::pin!(feed);
+        let (mut received, mut fed) = (false, false);
         let send = self.send(output, sink);
         tokio::pin!(send);
         let mut sent = false;
@@ -121,10 +149,16 @@ impl Session {
                 code = ending.wait(), if exited.is_none() => {
                     // The output ends soon, even if something left behind holds it open.
                     exited = Some(code);
+                    flow.exited.store(true, Ordering::Relaxed);
                 }
-                Disconnected = &mut receive => return Err(Disconnected),
+                () = &mut feed, if !fed => fed = true,
+                taken = &mut receive, if !received => {
+                    taken?;
+                    received = true;
+                }
             }
-            if let (true, Some(code)) = (sent, exited) {
+            let stuck = !received && flow.writing.load(Ordering::Relaxed);
+            if let (true, Some(code), false) = (sent, exited, stuck) {
                 return Ok(code);
             }
         }
@@ -145,17 +179,29 @@ impl Session {
         Ok(())
     }
 
-    /// Frames to input, until the client goes.
-    async fn receive(&self, mut frames: SplitStream<WebSocket>, input: &mut Input) -> Disconnected {
+    /// Frames to input, until the client goes or the process has.
+    async fn receive(
+        &self,
+        frames: &mut SplitStream<WebSocket>,
+        input: &mut Input,
+        flow: &Flow,
+    ) -> Result<(), Disconnected> {
         while let Some(Ok(message)) = frames.next().await {
             let data = match message {
                 Message::Binary(data) => data,
                 Message::Text(text) => Bytes::from(text),
-                Message::Close(_) => return Disconnected,
+                Message::Close(_) => return Err(Disconnected),
                 Message::Ping(_) | Message::Pong(_) => continue,
             };
             match data.split_first() {
-                Some((&STDIN, bytes)) if self.channels.stdin => input.write(bytes).await,
+                Some((&STDIN, bytes)) if self.channels.stdin => {
+                    flow.writing.store(true, Ordering::Relaxed);
+                    input.write(bytes).await;
+                    flow.writing.store(false, Ordering::Relaxed);
+                    if flow.exited.load(Ordering::Relaxed) {
+                        return Ok(());
+                    }
+                }
                 Some((&CLOSE, [STDIN])) if self.closes => input.close().await,
                 Some((&RESIZE, bytes)) => {
                     let size: Value = serde_json::from_slice(bytes).unwrap_or_default();
@@ -171,7 +217,7 @@ impl Session {
                 _ => {}
             }
         }
-        Disconnected
+        Err(Disconnected)
     }
 }
 
@@ -205,9 +251,9 @@ impl Input {
     /// A process that no longer reads is none of the client's concern.
     async fn write(&mut self, bytes: &[u8]) {
         let written = match self {
-            Self::Pipe(Some(pipe)) => pipe.write_all(bytes).await,
+            Self::Fifo(Some(fifo)) => fifo.write_all(bytes).await,
             Self::Terminal(terminal) => terminal.write_all(bytes).await,
-            Self::Pipe(None) => Ok(()),
+            Self::Fifo(None) => Ok(()),
         };
         if written.is_err() {
             self.close().await;
@@ -216,7 +262,7 @@ impl Input {
 
     async fn close(&mut self) {
         match self {
-            Self::Pipe(pipe) => *pipe = None,
+            Self::Fifo(fifo) => *fifo = None,
             // A terminal has no half-close: end-of-transmission is what a user would type.
             Self::Terminal(terminal) => {
                 if let Err(error) = terminal.write_all(&[4]).await {

@@ -1,6 +1,7 @@
 //! Fault injection: what the API server gets wrong on purpose, and a record of the requests it saw.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::store::Store;
@@ -45,6 +46,13 @@ pub enum Action {
         /// Bytes, or frames for exec.
         after: usize,
     },
+    /// Serve an exec with `v4.channel.k8s.io` only, as before Kubernetes 1.30: it cannot convey the end of standard input.
+    ExecV4,
+    /// End a watch or a followed log cleanly after this many bytes of its body, as if there were no more.
+    EndStream {
+        /// Bytes.
+        after: usize,
+    },
 }
 
 /// A request the server saw.
@@ -72,6 +80,29 @@ struct Plan {
 pub struct Faults {
     plan: Mutex<Plan>,
     store: Arc<Store>,
+    streams: Arc<Streams>,
+}
+
+/// Watches and logs being sent.
+#[derive(Default)]
+struct Streams {
+    open: AtomicUsize,
+    bytes: AtomicU64,
+}
+
+/// One of them, as long as it is open.
+pub(crate) struct OpenStream(Arc<Streams>);
+
+impl OpenStream {
+    pub(crate) fn sent(&self, bytes: usize) {
+        self.0.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Faults {
@@ -79,7 +110,23 @@ impl Faults {
         Self {
             plan: Mutex::default(),
             store,
+            streams: Arc::default(),
         }
+    }
+
+    pub(crate) fn open_stream(&self) -> OpenStream {
+        self.streams.open.fetch_add(1, Ordering::Relaxed);
+        OpenStream(self.streams.clone())
+    }
+
+    /// How many watches and logs are open, so that it can be seen that a client closes what it no longer reads.
+    pub fn open_streams(&self) -> usize {
+        self.streams.open.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of watches and logs that were handed to connections, so that it can be seen that a slow client slows them.
+    pub fn streamed_bytes(&self) -> u64 {
+        self.streams.bytes.load(Ordering::Relaxed)
     }
 
     fn lock(&self) -> MutexGuard<'_, Plan> {
@@ -140,6 +187,10 @@ impl Faults {
 /// Set on a request whose exec stream is to be cut after this many frames.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CutAfter(pub(crate) usize);
+
+/// Set on a request whose exec is to be served by the older protocol.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OnlyV4;
 
 #[cfg(test)]
 mod tests {

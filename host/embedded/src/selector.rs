@@ -116,11 +116,46 @@ fn parse_label(part: &str) -> Result<Requirement> {
 }
 
 fn parse_fields(resource: Resource, text: &str) -> Result<Vec<(String, String, bool)>> {
-    text.split(',')
-        .map(str::trim)
-        .filter(|part| !part.is_empty())
+    split_unescaped(text)
+        .into_iter()
+        .filter(|part| !part.trim().is_empty())
         .map(|part| parse_field(resource, part))
         .collect()
+}
+
+/// At commas without a backslash before them.
+fn split_unescaped(text: &str) -> Vec<&str> {
+    let mut escaped = false;
+    text.split(|c: char| {
+        let separates = c == ',' && !escaped;
+        escaped = c == '\\' && !escaped;
+        separates
+    })
+    .collect()
+}
+
+/// A backslash gives the character after it no meaning; only the two separators and itself may follow.
+fn unescape(value: &str) -> Result<String> {
+    let (mut plain, mut rest) = (String::with_capacity(value.len()), value.chars());
+    while let Some(c) = rest.next() {
+        match c {
+            '\\' => match rest.next() {
+                Some(c @ ('\\' | ',' | '=')) => plain.push(c),
+                _ => {
+                    return Err(ApiError::bad_request(format!(
+                        "invalid field selector: invalid escape sequence in: {value}"
+                    )));
+                }
+            },
+            '=' => {
+                return Err(ApiError::bad_request(format!(
+                    "invalid field selector: unescaped character in value: {value}"
+                )));
+            }
+            c => plain.push(c),
+        }
+    }
+    Ok(plain)
 }
 
 fn parse_field(resource: Resource, part: &str) -> Result<(String, String, bool)> {
@@ -149,7 +184,7 @@ fn parse_field(resource: Resource, part: &str) -> Result<(String, String, bool)>
     if !known {
         return Err(ApiError::bad_request(format!("field label not supported: {field}")));
     }
-    Ok((field.to_owned(), value.to_owned(), equal))
+    Ok((field.to_owned(), unescape(value)?, equal))
 }
 
 #[cfg(test)]
@@ -203,5 +238,15 @@ mod tests {
         let selector = Selector::parse(Resource::Events, "", "involvedObject.name=a,reason=Started").unwrap();
         assert!(selector.matches(&event));
         assert!(Selector::parse(Resource::Secrets, "", "status.phase=x").is_err());
+        let odd = json!({"involvedObject": {"name": "a,b=c\\"}, "reason": "R"});
+        let escaped = "involvedObject.name=a\\,b\\=c\\\\,reason=R";
+        assert!(Selector::parse(Resource::Events, "", escaped).unwrap().matches(&odd));
+        for wrong in ["reason=a\\b", "reason=a=b", "reason=a\\"] {
+            assert_eq!(
+                Selector::parse(Resource::Events, "", wrong).unwrap_err().code,
+                400,
+                "{wrong}"
+            );
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::response::Response;
-use futures::StreamExt;
+use futures::{StreamExt, stream};
 use http::{Request, header};
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::faults::{Action, CutAfter, Faults};
+use crate::faults::{Action, CutAfter, Faults, OnlyV4};
 use crate::kubelet::Registry;
 use crate::status::ApiError;
 use crate::store::Store;
@@ -104,7 +104,14 @@ async fn answer(server: Arc<Server>, request: Request<hyper::body::Incoming>) ->
         }
         Some(Action::CutStream { after }) => {
             request.extensions_mut().insert(CutAfter(after));
-            Ok(api::handle(&server, request).await.map(|body| cut(body, after)))
+            Ok(api::handle(&server, request).await.map(|body| cut(body, after, true)))
+        }
+        Some(Action::ExecV4) => {
+            request.extensions_mut().insert(OnlyV4);
+            Ok(api::handle(&server, request).await)
+        }
+        Some(Action::EndStream { after }) => {
+            Ok(api::handle(&server, request).await.map(|body| cut(body, after, false)))
         }
     }
 }
@@ -117,23 +124,30 @@ fn authorized(server: &Server, request: &Request<Body>) -> bool {
     sent.and_then(|sent| sent.strip_prefix("Bearer ")) == Some(server.token.as_str())
 }
 
-/// Breaks off after so many bytes: the error makes the connection close without the final chunk.
-fn cut(body: Body, after: usize) -> Body {
-    let pieces = body.into_data_stream().scan(after, |left, piece| {
-        let piece: Result<Bytes, axum::Error> = match piece {
-            _ if *left == 0 => Err(axum::Error::new(Lost)),
-            Ok(piece) => {
-                let part = piece.slice(..piece.len().min(*left));
-                *left -= part.len();
-                Ok(part)
+/// Ends after so many bytes, whether or not more would come; broken by an error, which makes the connection close without
+/// the final chunk, or as if this were all.
+fn cut(body: Body, after: usize, broken: bool) -> Body {
+    let begin = (body.into_data_stream(), after, false);
+    Body::from_stream(stream::unfold(begin, move |(mut pieces, left, ended)| async move {
+        if ended {
+            return None;
+        }
+        let next = if left == 0 { None } else { pieces.next().await };
+        match next {
+            Some(Ok(piece)) => {
+                let part = piece.slice(..piece.len().min(left));
+                let left = left - part.len();
+                Some((Ok(part), (pieces, left, false)))
             }
-            Err(error) => Err(error),
-        };
-        futures::future::ready(Some(piece))
-    });
-    // Not to wait for a further piece once the last allowed byte is out.
-    let ended = pieces.chain(futures::stream::once(async { Err(axum::Error::new(Lost)) }));
-    Body::from_stream(ended)
+            Some(Err(error)) => Some((Err(error), (pieces, left, true))),
+            None if broken => {
+                // what was allowed goes out first: an error at once would drop what is not flushed yet
+                tokio::task::yield_now().await;
+                Some((Err(axum::Error::new(Lost)), (pieces, left, true)))
+            }
+            None => None,
+        }
+    }))
 }
 
 /// A kubeconfig for this server.
@@ -153,7 +167,10 @@ pub(crate) fn kubeconfig(url: &str, token: &str, namespace: &str) -> serde_json:
 
 /// Streams end with the server, whatever they wait for.
 pub(crate) fn until_shutdown(server: &Server, stream: impl futures::Stream<Item = Bytes> + Send + 'static) -> Body {
-    let shutdown = server.shutdown.clone();
+    let (shutdown, open) = (server.shutdown.clone(), server.faults.open_stream());
     let stream = stream.take_until(async move { shutdown.cancelled().await });
-    Body::from_stream(stream.map(Ok::<_, Infallible>))
+    Body::from_stream(stream.map(move |piece| {
+        open.sent(piece.len());
+        Ok::<_, Infallible>(piece)
+    }))
 }

@@ -9,7 +9,7 @@ use runner_core::labels;
 use runner_core::{Error, Kind, Result, names};
 use serde_json::{Value, json};
 
-use crate::client::{Call, Cluster};
+use crate::client::{Call, Cluster, Shape};
 use crate::error::Failure;
 use crate::json::{label, meta, terminating};
 use crate::query::managed_selector;
@@ -43,7 +43,9 @@ impl Cluster {
     /// (S-225). The namespace must be the same before and after.
     pub async fn volume_inventory(&self) -> Result<Inventory> {
         let backend = self.volume_backend().await?;
-        let claims = self.list_all(CLAIMS, &managed_selector(), true).await?;
+        let claims: Vec<Value> = self
+            .list_all(CLAIMS, &managed_selector(), "", Shape::MetadataList)
+            .await?;
         self.expect_backend(&backend).await?;
         let mut keys = BTreeSet::new();
         for claim in &claims {

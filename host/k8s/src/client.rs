@@ -20,6 +20,7 @@ use crate::error::{self, Failure};
 use crate::retry::Retry;
 use crate::start::Starts;
 use crate::transport;
+use crate::wire::{Lean, Object};
 
 /// How long reads and idempotent writes are tried when the caller sets no deadline.
 pub const RETRY_BUDGET: Duration = Duration::from_secs(15);
@@ -177,8 +178,8 @@ impl Cluster {
         }
     }
 
-    /// One call, once.
-    pub(crate) async fn call(&self, call: &Call) -> Result<Value, Failure> {
+    /// One call, once, and its answer's body.
+    async fn send(&self, call: &Call) -> Result<Bytes, Failure> {
         let request = call.request()?;
         let left = self.deadline.map(|d| d.saturating_duration_since(Instant::now()));
         let limit = left.map_or(self.request_timeout, |left| left.min(self.request_timeout));
@@ -190,7 +191,7 @@ impl Cluster {
         });
         let (head, body) = answer.await.map_err(|_| Failure::Timeout)??;
         if head.status.is_success() {
-            return serde_json::from_slice(&body).map_err(|e| Failure::Transport(format!("answer is not JSON: {e}")));
+            return Ok(body);
         }
         let retry_after = head
             .headers
@@ -202,17 +203,53 @@ impl Cluster {
     }
 
     /// A read or an idempotent write, tried again while that may help.
-    pub(crate) async fn call_retrying(&self, call: &Call) -> Result<Value, Failure> {
+    async fn send_retrying(&self, call: &Call) -> Result<Bytes, Failure> {
         let mut tries = self.tries(RETRY_BUDGET);
         loop {
-            let failure = match self.call(call).await {
-                Ok(value) => return Ok(value),
+            let failure = match self.send(call).await {
+                Ok(body) => return Ok(body),
                 Err(failure) => failure,
             };
             match tries.pause(&failure) {
                 Some(pause) => tokio::time::sleep(pause).await,
                 None => return Err(failure),
             }
+        }
+    }
+
+    /// One call, once.
+    pub(crate) async fn call(&self, call: &Call) -> Result<Value, Failure> {
+        json(&self.send(call).await?)
+    }
+
+    /// A read or an idempotent write, tried again while that may help.
+    pub(crate) async fn call_retrying(&self, call: &Call) -> Result<Value, Failure> {
+        json(&self.send_retrying(call).await?)
+    }
+
+    /// As [`Cluster::call`], for lean objects.
+    pub(crate) async fn read_once<T: Lean>(&self, call: &Call) -> Result<T, Failure> {
+        T::read(&self.send(call).await?).map_err(Failure::Transport)
+    }
+
+    /// As [`Cluster::call_retrying`], for lean objects.
+    pub(crate) async fn read<T: Lean>(&self, call: &Call) -> Result<T, Failure> {
+        self.read_with(call, T::read).await
+    }
+
+    /// As [`Cluster::call_retrying`], with a reader of the answer of its own.
+    pub(crate) async fn read_with<T>(
+        &self,
+        call: &Call,
+        read: impl Fn(&Bytes) -> Result<T, String>,
+    ) -> Result<T, Failure> {
+        match read(&self.send_retrying(call).await?) {
+            // such as a text that is no UTF-8, which it is in JSON
+            Err(reason) if call.protobuf => {
+                tracing::debug!(path = call.target, reason, "asked again for JSON");
+                read(&self.send_retrying(&call.in_json()).await?).map_err(Failure::Transport)
+            }
+            result => result.map_err(Failure::Transport),
         }
     }
 
@@ -223,11 +260,56 @@ impl Cluster {
 
     /// GET one object, `None` when it is not there.
     pub(crate) async fn find(&self, resource: &str, name: &str) -> Result<Option<Value>, Failure> {
-        match self.get(resource, name).await {
-            Ok(value) => Ok(Some(value)),
-            Err(failure) if failure.is_not_found() => Ok(None),
-            Err(failure) => Err(failure),
-        }
+        found(self.get(resource, name).await)
+    }
+
+    /// GET what is lean of an object.
+    pub(crate) async fn get_lean(&self, resource: &str, name: &str) -> Result<Object, Failure> {
+        self.read(&Call::get(self.path(resource, Some(name))?).lean(Shape::Object))
+            .await
+    }
+
+    /// GET the metadata of an object, `None` when it is not there.
+    pub(crate) async fn find_metadata(&self, resource: &str, name: &str) -> Result<Option<Object>, Failure> {
+        let call = Call::get(self.path(resource, Some(name))?).lean(Shape::Metadata);
+        found(self.read(&call).await)
+    }
+}
+
+fn json(body: &Bytes) -> Result<Value, Failure> {
+    serde_json::from_slice(body).map_err(|e| Failure::Transport(format!("answer is not JSON: {e}")))
+}
+
+/// Not found is an answer.
+pub(crate) fn found<T>(answer: Result<T, Failure>) -> Result<Option<T>, Failure> {
+    match answer {
+        Ok(object) => Ok(Some(object)),
+        Err(failure) if failure.is_not_found() => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// What an answer holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// All of the object.
+    Object,
+    /// Only its metadata.
+    Metadata,
+    /// Only the metadata of a list's objects.
+    MetadataList,
+}
+
+impl Shape {
+    /// In the order of preference. Every server knows plain JSON; what has no metadata shape answers whole.
+    fn accept(self, protobuf: bool) -> String {
+        let of = match self {
+            Self::Object => "",
+            Self::Metadata => ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+            Self::MetadataList => ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+        };
+        let first = if protobuf { PROTOBUF } else { JSON };
+        format!("{first}{of},{JSON}{of},{JSON}")
     }
 }
 
@@ -237,13 +319,14 @@ pub(crate) struct Call {
     method: Method,
     target: String,
     content_type: &'static str,
-    accept: &'static str,
+    shape: Shape,
+    protobuf: bool,
     body: Bytes,
 }
 
 const JSON: &str = "application/json";
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const MERGE_PATCH: &str = "application/merge-patch+json";
-const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
 impl Call {
     fn new(method: Method, target: String, body: &Value) -> Self {
@@ -256,21 +339,14 @@ impl Call {
             method,
             target,
             content_type: JSON,
-            accept: JSON,
+            shape: Shape::Object,
+            protobuf: false,
             body,
         }
     }
 
     pub(crate) fn get(path: String) -> Self {
         Self::new(Method::GET, path, &Value::Null)
-    }
-
-    /// A list of which only the metadata is wanted.
-    pub(crate) fn list_metadata(target: String) -> Self {
-        Self {
-            accept: METADATA_LIST,
-            ..Self::get(target)
-        }
     }
 
     pub(crate) fn create(path: String, object: &Value) -> Self {
@@ -288,11 +364,32 @@ impl Call {
         }
     }
 
+    /// Answered in protobuf if the server can, and no more than that: for [`Cluster::read`].
+    pub(crate) fn lean(self, shape: Shape) -> Self {
+        Self {
+            shape,
+            protobuf: true,
+            ..self
+        }
+    }
+
+    /// Answered with this much, in JSON.
+    pub(crate) fn shaped(self, shape: Shape) -> Self {
+        Self { shape, ..self }
+    }
+
+    fn in_json(&self) -> Self {
+        Self {
+            protobuf: false,
+            ..self.clone()
+        }
+    }
+
     fn request(&self) -> Result<Request<Body>, Failure> {
         Request::builder()
             .method(&self.method)
             .uri(&self.target)
-            .header(header::ACCEPT, self.accept)
+            .header(header::ACCEPT, self.shape.accept(self.protobuf))
             .header(header::CONTENT_TYPE, self.content_type)
             .body(Body::from(self.body.clone()))
             .map_err(|e| Failure::Transport(format!("request cannot be built: {e}")))

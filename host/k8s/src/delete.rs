@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::client::{Call, Cluster};
 use crate::error::Failure;
 use crate::json::{annotation, label, meta, terminating};
+use crate::query::pod_of;
 
 /// For the Secrets of a pod, whatever became of the caller: what is left goes with the pod that owns it (W-522).
 const SECRETS_BUDGET: Duration = Duration::from_secs(5);
@@ -20,7 +21,7 @@ impl Cluster {
     /// Delete the pod with a grace period (the cluster's own when none or 0), then its Secrets. Claims stay. Returns
     /// without waiting for the pod to disappear.
     pub async fn stop(&self, id: &str, grace: Option<u32>) -> Result<()> {
-        let pod = self.managed_pod(id).await?;
+        let pod = self.pod_to_end(id).await?;
         let grace = grace.filter(|g| *g > 0);
         self.completing(move |cluster| async move {
             cluster.delete_pod(&pod, grace).await?;
@@ -33,7 +34,7 @@ impl Cluster {
     /// Delete the Secrets and, if asked, the claims, then the pod: a try after any failure finds the pod and its lists
     /// and completes (WG-06). A claim in use stays until the pod is gone; a claim that is not the runner's stays for good.
     pub async fn remove(&self, id: &str, force: bool, volumes: bool) -> Result<()> {
-        let pod = self.managed_pod(id).await?;
+        let pod = self.pod_to_end(id).await?;
         self.completing(move |cluster| async move {
             cluster.delete_secrets_of(&pod).await;
             if volumes {
@@ -42,6 +43,15 @@ impl Cluster {
             cluster.delete_pod(&pod, force.then_some(0)).await
         })
         .await
+    }
+
+    /// The pod of a workload that is to end; without one, what a killed start left is removed before NOT_FOUND (WG-06).
+    async fn pod_to_end(&self, id: &str) -> Result<Value> {
+        let result = self.managed_pod(id).await;
+        if result.as_ref().is_err_and(|error| error.kind == Kind::NotFound) {
+            self.remove_leftovers(&pod_of(id)?).await;
+        }
+        result
     }
 
     /// Delete a claim of the runner's (S-301..S-305, R-06, R-07); one that is absent or being deleted is fine.

@@ -6,7 +6,10 @@ use std::fmt;
 use std::time::Duration;
 
 use kube::core::Status;
+use kube::core::response::StatusDetails;
 use runner_core::{Error, Kind};
+
+use crate::wire;
 
 /// Bodies that are no Status (pages of a proxy) are not passed on; a Status message is, up to this many bytes.
 const DETAIL_MAX: usize = 4096;
@@ -36,11 +39,7 @@ pub enum Failure {
 impl Failure {
     /// From an answer with an error code.
     pub fn from_answer(code: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
-        let status = serde_json::from_slice::<serde_json::Value>(body)
-            .ok()
-            .filter(|v| v.get("kind").and_then(|k| k.as_str()) == Some("Status"))
-            .and_then(|v| serde_json::from_value::<Status>(v).ok())
-            .unwrap_or_default();
+        let status = status_of(body).unwrap_or_default();
         let asked = status
             .details
             .as_ref()
@@ -94,6 +93,11 @@ impl Failure {
     /// An object of that name is there.
     pub fn is_already_exists(&self) -> bool {
         self.reason() == Reason::AlreadyExists
+    }
+
+    /// The runner may not do that.
+    pub fn is_forbidden(&self) -> bool {
+        self.reason() == Reason::Forbidden
     }
 
     /// A precondition or the resource version did not hold.
@@ -202,6 +206,8 @@ impl Reason {
             ("Conflict", _) => Self::Conflict,
             ("BadRequest" | "RequestEntityTooLarge", _) => Self::BadRequest,
             ("TooManyRequests" | "ServiceUnavailable" | "ServerTimeout" | "Timeout", _) => Self::Unavailable,
+            // the API server passes on what its store says
+            _ if too_large(message) => Self::BadRequest,
             ("InternalError" | "", 500) if passing(message) => Self::Unavailable,
             (_, 404) => Self::NotFound,
             (_, 409) => Self::AlreadyExists,
@@ -231,12 +237,40 @@ impl Reason {
     }
 }
 
+/// The store does not take an object of this size, now or later.
+fn too_large(message: &str) -> bool {
+    message.contains("etcdserver: request is too large") || message.contains("trying to send message larger than max")
+}
+
 /// A 500 that passes: the store or a webhook did not answer in time (C-32, C-35). A webhook that says no answers 4xx.
 fn passing(message: &str) -> bool {
     message.contains("etcdserver:")
         || message.contains("failed calling webhook")
         || message.contains("timed out")
         || message.contains("context deadline exceeded")
+}
+
+/// In the encoding of the answer that was asked for, or in JSON.
+fn status_of(body: &[u8]) -> Option<Status> {
+    if let Some(wire::Status {
+        message,
+        reason,
+        details,
+    }) = wire::Status::of_protobuf(body)
+    {
+        let details = StatusDetails {
+            name: String::new(),
+            group: String::new(),
+            kind: details.kind,
+            uid: String::new(),
+            causes: Vec::new(),
+            retry_after_seconds: u32::try_from(details.retry_after_seconds).unwrap_or_default(),
+        };
+        return Some(Status::failure(&message, &reason).with_details(details));
+    }
+    let body: serde_json::Value = serde_json::from_slice(body).ok()?;
+    let is_status = body.get("kind").and_then(|k| k.as_str()) == Some("Status");
+    is_status.then(|| serde_json::from_value(body).ok()).flatten()
 }
 
 /// An error with its causes; the client library's own text often hides them.

@@ -3,15 +3,19 @@
 //! Promises: output is delivered whole and before the end, whatever order the frames come in; an end without a readable
 //! status is a failure, never exit 0; `next` of [`Output`] may be dropped and called again. The caller owns all timing of
 //! the command, the reading of both ends at the same time, and calls [`ending::end`] to really end a process: dropping
-//! both ends only closes the connection.
+//! both ends only closes the connection. One that sends more than 64 KiB to a command that may not read it calls [`keep`]
+//! first.
 
 pub mod ending;
+mod marked;
 mod status;
 mod stream;
 mod target;
+mod unread;
 
-pub use stream::{CloseError, Input, Output, open};
+pub use stream::{CloseError, Input, OpenError, Output, open, try_open};
 pub use target::{Refusal, Target, resolve};
+pub use unread::{Keeper, keep};
 
 use bytes::Bytes;
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, Uri};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use runner_core::flavor::Sizing;
@@ -17,6 +17,7 @@ use runner_core::workload::{ContainerSpec, PullCredential, ResolvedWorkload, Wor
 use serde_json::{Value, json};
 
 use crate::Cluster;
+use crate::client::{Connection, Source};
 
 pub(crate) const ID: &str = "00000000-0000-4000-8000-000000000001";
 pub(crate) const POD: &str = "workload-00000000-0000-4000-8000-000000000001";
@@ -70,6 +71,22 @@ pub(crate) fn credential(registry: &str, username: &str, password: &str) -> Pull
     }
 }
 
+/// The namespace `ns` of an API server at this address, over plain HTTP.
+pub(crate) async fn at(address: std::net::SocketAddr) -> Cluster {
+    let config = json!({
+        "clusters": [{ "name": "c", "cluster": { "server": format!("http://{address}") } }],
+        "contexts": [{ "name": "c", "context": { "cluster": "c", "user": "u" } }],
+        "users": [{ "name": "u", "user": {} }],
+        "current-context": "c",
+    });
+    let source = Source::Document(Box::new(serde_json::from_value(config).unwrap()));
+    let connection = Connection {
+        source,
+        ..Connection::default()
+    };
+    Cluster::connect(connection, "ns").await.unwrap()
+}
+
 /// How a call fails.
 #[derive(Clone)]
 pub(crate) enum Fault {
@@ -114,11 +131,11 @@ impl FakeApi {
                 let (head, body) = request.into_parts();
                 let body = body.collect().await.unwrap().to_bytes();
                 let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
-                let (mut fault, mut answer) = api.answer(&head.method, head.uri.path(), &body);
+                let (mut fault, mut answer) = api.answer(&head.method, &head.uri, &body);
                 if let Some(Fault::Slow(time)) = fault {
                     let late = async move {
                         tokio::time::sleep(time).await;
-                        api.answer(&head.method, head.uri.path(), &body)
+                        api.answer(&head.method, &head.uri, &body)
                     };
                     (fault, answer) = tokio::spawn(late).await.unwrap();
                 }
@@ -165,11 +182,12 @@ impl FakeApi {
         self.0.lock().unwrap().objects.remove(path);
     }
 
-    fn answer(&self, method: &Method, path: &str, body: &Value) -> (Option<Fault>, Response<Body>) {
+    fn answer(&self, method: &Method, uri: &Uri, body: &Value) -> (Option<Fault>, Response<Body>) {
         let mut state = self.0.lock().unwrap();
-        let path = path
+        let whole = uri.path();
+        let path = whole
             .strip_prefix("/api/v1/namespaces/ns/")
-            .or_else(|| path.strip_prefix("/api/v1/").filter(|own| *own == "namespaces/ns"))
+            .or_else(|| whole.strip_prefix("/api/v1/").filter(|own| *own == "namespaces/ns"))
             .expect("one namespace")
             .to_owned();
         state.log.push(format!("{method} {path}"));
@@ -185,7 +203,7 @@ impl FakeApi {
             Some(Fault::Answer(code, after, body)) => (*code, *after, body.clone()),
             Some(Fault::Hang | Fault::Slow(_)) => (200, None, Value::Null),
             Some(Fault::Lost) | None => {
-                let (code, body) = state.serve(method, &path, body);
+                let (code, body) = state.serve(method, &path, uri.query().unwrap_or_default(), body);
                 (code, None, body)
             }
         };
@@ -199,7 +217,7 @@ impl FakeApi {
 }
 
 impl State {
-    fn serve(&mut self, method: &Method, path: &str, body: &Value) -> (u16, Value) {
+    fn serve(&mut self, method: &Method, path: &str, query: &str, body: &Value) -> (u16, Value) {
         let missing = || (404, status(404, "NotFound", &format!("{path} not found")));
         match *method {
             Method::GET if !path.contains('/') => {
@@ -207,6 +225,7 @@ impl State {
                     .objects
                     .iter()
                     .filter(|(p, _)| p.starts_with(path))
+                    .filter(|(_, o)| !query.contains("status.phase%3DRunning") || o["status"]["phase"] == "Running")
                     .map(|(_, o)| o.clone())
                     .collect();
                 (200, json!({ "kind": "List", "metadata": {}, "items": items }))

@@ -4,15 +4,19 @@
 //! planned objects, the guard, the state mapping, the error table) does no I/O; the methods of [`Cluster`] do the rest.
 #![forbid(unsafe_code)]
 
+pub mod archive;
 pub mod checked_volumes;
 pub mod client;
 pub mod delete;
 pub mod error;
+pub mod events;
 pub mod exec;
 #[cfg(test)]
 mod fake;
 pub mod guard;
 mod json;
+mod leftover;
+mod list;
 pub mod logs;
 pub mod pod;
 pub mod query;
@@ -24,6 +28,8 @@ pub mod state;
 pub mod sweep;
 mod transport;
 pub mod volumes;
+mod waiting;
+pub mod wire;
 
 pub use client::{Cluster, ConnectError, Connection, Source};
 pub use start::{Objects, Started};

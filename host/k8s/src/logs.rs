@@ -5,6 +5,7 @@
 //! are stripped unless asked for. Nothing is read ahead of the caller.
 
 mod container;
+mod follow;
 mod stamps;
 
 use std::pin::Pin;
@@ -20,7 +21,7 @@ use tokio::time::Instant;
 
 use crate::client::{Cluster, RETRY_BUDGET};
 use crate::error::Failure;
-use container::{Life, deletion_asked_at, exists, life};
+use container::{Life, exists, life};
 use stamps::{Lines, whole_second};
 
 /// Largest piece.
@@ -33,6 +34,8 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 const REOPEN_FOR: Duration = Duration::from_secs(60);
 /// How long a pod that is being deleted may take to vanish before its log counts as deleted.
 const DELETION_WAIT: Duration = Duration::from_secs(3);
+/// How long the status of a container that may be restarted may lag behind the end of its log.
+const STATUS_LAG: Duration = Duration::from_secs(2);
 
 /// What to read.
 #[derive(Debug, Clone)]
@@ -58,7 +61,12 @@ pub struct Logs {
     cluster: Cluster,
     request: LogRequest,
     uid: Option<String>,
-    container_id: Option<String>,
+    /// Id of the container's instance that is followed; another one is never taken for it (S-415).
+    instance: Option<String>,
+    /// A connection was open once.
+    opened: bool,
+    /// The last connection broke, so there may be more than was read.
+    cut: bool,
     lines: Option<Lines>,
     reader: Option<Reader>,
     step: Step,
@@ -73,9 +81,17 @@ enum Step {
     /// The connection ended; with an error when not cleanly.
     Ended(Option<std::io::Error>),
     /// The container has ended: open what is left, then read it.
-    OpenLast,
-    LastRead,
+    OpenLast(Instance),
+    LastRead(Instance),
     Done,
+}
+
+/// Which instance of a container the API server is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Instance {
+    Current,
+    /// The one before: ours, when the container was restarted since.
+    Previous,
 }
 
 /// Look the pod up and, for a snapshot, open its log.
@@ -90,7 +106,9 @@ pub async fn open(cluster: &Cluster, request: LogRequest) -> Result<Logs> {
         cluster: cluster.clone(),
         lines: stamped.then(|| Lines::new(request.timestamps, fraction)),
         uid: pod.metadata.uid.clone(),
-        container_id: None,
+        instance: None,
+        opened: false,
+        cut: false,
         reader: None,
         step: Step::Open,
         pause: PAUSES.0,
@@ -127,10 +145,10 @@ impl Logs {
                     Err(error) => Ok(Step::Ended(Some(error))),
                 },
                 Step::Ended(error) => self.ended(error).await,
-                Step::OpenLast => self.open_last().await,
-                Step::LastRead => match self.read().await {
+                Step::OpenLast(instance) => self.open_last(instance).await,
+                Step::LastRead(instance) => match self.read().await {
                     Ok(Some(bytes)) => {
-                        self.step = Step::LastRead;
+                        self.step = Step::LastRead(instance);
                         if bytes.is_empty() {
                             continue;
                         }
@@ -138,7 +156,7 @@ impl Logs {
                         return Some(Ok(bytes));
                     }
                     Ok(None) => self.finish().await,
-                    Err(error) => self.cut_last(&error).await,
+                    Err(error) => self.cut_last(instance, &error).await,
                 },
             };
             match next {
@@ -175,11 +193,13 @@ impl Logs {
     }
 
     /// Ask for the log, or for what is new of it.
-    async fn connect(&mut self, follow: bool) -> std::result::Result<(), Failure> {
+    async fn connect(&mut self, follow: bool, instance: Instance) -> std::result::Result<(), Failure> {
         let resume = self.lines.as_ref().and_then(Lines::resume_from);
         let params = LogParams {
             container: Some(self.request.container.clone()),
             follow,
+            // only ever to finish what was followed (S-409)
+            previous: instance == Instance::Previous,
             timestamps: self.request.timestamps || self.lines.is_some(),
             // `kube` rounds to the nearest second, which may be past the lines that are wanted
             since_time: resume.or(self.request.since.map(whole_second)),
@@ -200,13 +220,14 @@ impl Logs {
             lines.restart();
         }
         self.reader = Some(Box::pin(reader));
+        self.opened = true;
         Ok(())
     }
 
     async fn open_snapshot(&mut self) -> Result<()> {
         let mut tries = self.cluster.tries(RETRY_BUDGET);
         loop {
-            let failure = match self.connect(false).await {
+            let failure = match self.connect(false, Instance::Current).await {
                 Ok(()) => {
                     self.step = Step::Read;
                     return Ok(());
@@ -218,140 +239,6 @@ impl Logs {
                 None => return Err(open_error(failure)),
             }
         }
-    }
-
-    /// Wait for the container, then follow it.
-    async fn open_follow(&mut self) -> Result<Step> {
-        let Some(pod) = self.pod().await? else {
-            return Err(pod_deleted());
-        };
-        match life(&pod, &self.request.container) {
-            Life::Waiting(_) => {
-                self.rest().await;
-                return Ok(Step::Open);
-            }
-            Life::Never(reason) => return Err(not_started(&reason)),
-            Life::Running(id) => self.container_id = Some(id),
-            Life::Ended(_) => {}
-        }
-        match self.connect(true).await {
-            Ok(()) => {
-                self.failing_since = None;
-                Ok(Step::Read)
-            }
-            Err(failure) => {
-                let code = match &failure {
-                    Failure::Api { code, .. } => *code,
-                    _ => 0,
-                };
-                let passing = failure.retry().is_some() || code == 400 || code == 404;
-                if !passing || !self.still_patient() {
-                    return Err(open_error(failure));
-                }
-                self.rest().await;
-                Ok(Step::Open)
-            }
-        }
-    }
-
-    /// The connection has ended: has the log?
-    async fn ended(&mut self, error: Option<std::io::Error>) -> Result<Step> {
-        self.reader = None;
-        let Some(pod) = self.pod().await? else {
-            return Err(pod_deleted());
-        };
-        if !self.request.follow {
-            return match error {
-                None => Ok(Step::Done),
-                Some(error) => {
-                    tracing::warn!(pod = %self.request.pod, %error, "log stream failed");
-                    Err(Error::new(Kind::Internal, "logs_stream_error", ""))
-                }
-            };
-        }
-        let over = match life(&pod, &self.request.container) {
-            Life::Ended(_) => true,
-            // another instance of the container runs: ours has ended (S-415)
-            Life::Running(id) => self.container_id.as_ref().is_some_and(|known| *known != id),
-            Life::Waiting(_) | Life::Never(_) => false,
-        };
-        if !over {
-            self.rest().await;
-            return Ok(Step::Open);
-        }
-        // a clean end may have been a cut as well, unnoticed because the container ended meanwhile
-        if self.lines.as_ref().is_some_and(Lines::unstamped) {
-            return self.finish().await;
-        }
-        Ok(Step::OpenLast)
-    }
-
-    async fn open_last(&mut self) -> Result<Step> {
-        match self.connect(false).await {
-            Ok(()) => Ok(Step::LastRead),
-            Err(failure) if failure.retry().is_some() && self.still_patient() => {
-                self.rest().await;
-                Ok(Step::OpenLast)
-            }
-            // the log went with the container
-            Err(failure) => {
-                tracing::debug!(pod = %self.request.pod, error = %failure.to_error(), "no last read of a log");
-                if let Some(lines) = &mut self.lines {
-                    lines.restart();
-                }
-                self.finish().await
-            }
-        }
-    }
-
-    async fn cut_last(&mut self, error: &std::io::Error) -> Result<Step> {
-        self.reader = None;
-        if self.still_patient() {
-            self.rest().await;
-            return Ok(Step::OpenLast);
-        }
-        tracing::warn!(pod = %self.request.pod, %error, "log stream failed");
-        Err(Error::new(Kind::Internal, "logs_stream_error", ""))
-    }
-
-    /// Nothing was delivered since the first failure, but it is not long ago.
-    fn still_patient(&mut self) -> bool {
-        self.failing_since.get_or_insert_with(Instant::now).elapsed() < REOPEN_FOR
-    }
-
-    /// The container has ended and its log is read: by itself, or because the pod is being deleted (G-31)?
-    async fn finish(&mut self) -> Result<Step> {
-        self.reader = None;
-        let give_up = Instant::now() + DELETION_WAIT;
-        loop {
-            let Some(pod) = self.pod().await? else {
-                return Err(pod_deleted());
-            };
-            let Some(asked) = deletion_asked_at(&pod) else {
-                return Ok(Step::Done);
-            };
-            if matches!(life(&pod, &self.request.container), Life::Ended(Some(at)) if at < asked) {
-                return Ok(Step::Done);
-            }
-            if Instant::now() >= give_up {
-                return Err(pod_deleted());
-            }
-            tokio::time::sleep(PAUSES.0).await;
-        }
-    }
-
-    /// The pod; `None` when it is gone, or another one has its name.
-    async fn pod(&mut self) -> Result<Option<Pod>> {
-        match get(&self.cluster, &self.request.pod).await {
-            Ok(pod) => Ok(Some(pod).filter(|pod| pod.metadata.uid == self.uid)),
-            Err(failure) if failure.is_not_found() => Ok(None),
-            Err(failure) => Err(failure.into_error()),
-        }
-    }
-
-    async fn rest(&mut self) {
-        tokio::time::sleep(self.pause).await;
-        self.pause = (self.pause * 3 / 2).min(PAUSES.1);
     }
 }
 

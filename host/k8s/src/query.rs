@@ -8,16 +8,12 @@ use runner_core::workload::pod_name;
 use runner_core::{Error, Result, names};
 use serde_json::{Value, json};
 
-use crate::client::{Call, Cluster};
+use crate::client::{Call, Cluster, Shape};
 use crate::delete::is_managed;
 use crate::error::Failure;
-use crate::json::{label, list, meta, text};
+use crate::json::meta;
 use crate::state;
-
-/// Objects of one page.
-const PAGE: usize = 500;
-/// Starts of a list whose continue token expired half-way.
-const LIST_STARTS: usize = 3;
+use crate::wire::Object;
 
 impl Cluster {
     /// The pod of a workload. Takes the bare id, and the pod's name when the rest is a UUID (G-27). Blank is
@@ -41,14 +37,23 @@ impl Cluster {
         ))
     }
 
-    /// InspectWorkload.
+    /// InspectWorkload. What a container that waits does not say itself is looked up in the pod's Events.
     pub async fn inspect(&self, id: &str) -> Result<WorkloadState> {
-        state::workload(&self.pod(id).await?)
+        let name = pod_of(id)?;
+        let pod = self.get_lean("pods", &name).await.map_err(Failure::into_error)?;
+        let mut state = state::workload(&pod)?;
+        self.explain_waiting(&pod, &mut state).await;
+        Ok(state)
     }
 
     /// GetWorkloadLabels: all labels of the pod.
     pub async fn labels(&self, id: &str) -> Result<Labels> {
-        Ok(state::all_labels(&self.pod(id).await?))
+        let path = self.path("pods", Some(&pod_of(id)?)).map_err(Failure::into_error)?;
+        let pod: Object = self
+            .read(&Call::get(path).lean(Shape::Metadata))
+            .await
+            .map_err(Failure::into_error)?;
+        Ok(pod.metadata.labels)
     }
 
     /// TouchWorkload (W-630).
@@ -82,17 +87,9 @@ impl Cluster {
                 .map_err(|reason| Error::invalid_with("invalid_label", reason))?;
             selector.push_str(&format!(",{key}={value}"));
         }
-        let pods = if all {
-            self.list_all("pods", &selector, true).await?
-        } else {
-            let running = |pod: &Value| pod.get("status").and_then(|s| text(s, "phase")) == Some("Running");
-            self.list_all("pods", &selector, false)
-                .await?
-                .into_iter()
-                .filter(running)
-                .collect()
-        };
-        Ok(ids(&pods))
+        let phase = if all { "" } else { "status.phase=Running" };
+        let pods = self.list_all("pods", &selector, phase, Shape::MetadataList).await?;
+        Ok(ids(pods))
     }
 
     /// ListWorkloadsByVolume: ids of managed pods with a volume on that claim, in any phase.
@@ -101,91 +98,21 @@ impl Cluster {
         if claim.is_empty() {
             return Err(Error::invalid("volume_name_required"));
         }
-        let uses = |pod: &Value| {
-            let volumes = pod.get("spec").map_or(&[][..], |spec| list(spec, "volumes"));
-            volumes
-                .iter()
-                .filter_map(|v| v.get("persistentVolumeClaim"))
-                .any(|source| text(source, "claimName") == Some(claim))
+        let uses = |pod: &Object| {
+            let mut sources = pod.spec.volumes.iter().map(|v| &v.source.persistent_volume_claim);
+            sources.any(|source| source.as_ref().is_some_and(|s| s.claim_name == claim))
         };
-        let pods = self.list_all("pods", &managed_selector(), false).await?;
-        Ok(ids(&pods.into_iter().filter(uses).collect::<Vec<_>>()))
+        let mut pods = self.list_all("pods", &managed_selector(), "", Shape::Object).await?;
+        pods.retain(uses);
+        Ok(ids(pods))
     }
 
     async fn list_keyed(&self, resource: &str, key: &str) -> Result<Vec<(String, String)>> {
-        let objects = self
-            .list_all(resource, &format!("{},{key}", managed_selector()), true)
-            .await?;
-        let pair = |o: &Value| Some((meta(o, "name")?.to_owned(), label(o, key)?.to_owned()));
-        Ok(objects.iter().filter_map(pair).collect())
+        let selector = format!("{},{key}", managed_selector());
+        let objects: Vec<Object> = self.list_all(resource, &selector, "", Shape::MetadataList).await?;
+        let pair = |mut object: Object| Some((object.metadata.name, object.metadata.labels.remove(key)?));
+        Ok(objects.into_iter().filter_map(pair).collect())
     }
-
-    /// All objects that match, page by page; a token that expires half-way starts the list anew.
-    pub(crate) async fn list_all(&self, resource: &str, selector: &str, metadata_only: bool) -> Result<Vec<Value>> {
-        let mut starts = 1;
-        loop {
-            match self.list_pages(resource, selector, metadata_only).await {
-                Err(failure) if failure.is_expired() && starts < LIST_STARTS => starts += 1,
-                result => return result.map_err(Failure::into_error),
-            }
-        }
-    }
-
-    async fn list_pages(&self, resource: &str, selector: &str, metadata_only: bool) -> Result<Vec<Value>, Failure> {
-        let mut all = Vec::new();
-        let mut next = None;
-        loop {
-            let page = self
-                .list_page(resource, selector, metadata_only, PAGE, next.as_deref())
-                .await?;
-            all.extend(page.items);
-            next = page.next;
-            if next.is_none() {
-                return Ok(all);
-            }
-        }
-    }
-
-    /// One page of a list; `from` is [`Page::next`] of the page before.
-    pub(crate) async fn list_page(
-        &self,
-        resource: &str,
-        selector: &str,
-        metadata_only: bool,
-        limit: usize,
-        from: Option<&str>,
-    ) -> Result<Page, Failure> {
-        let mut target = format!(
-            "{}?limit={limit}&labelSelector={}",
-            self.path(resource, None)?,
-            encode(selector)
-        );
-        if let Some(token) = from {
-            target.push_str(&format!("&continue={}", encode(token)));
-        }
-        let call = if metadata_only {
-            Call::list_metadata(target)
-        } else {
-            Call::get(target)
-        };
-        let mut page = self.call_retrying(&call).await?;
-        let next = meta(&page, "continue").filter(|t| !t.is_empty()).map(ToOwned::to_owned);
-        match page.get_mut("items").map(Value::take) {
-            Some(Value::Array(items)) => Ok(Page { items, next }),
-            Some(Value::Null) => Ok(Page {
-                items: Vec::new(),
-                next,
-            }),
-            _ => Err(Failure::Transport("the answer is no list".to_owned())),
-        }
-    }
-}
-
-/// A part of a list.
-pub(crate) struct Page {
-    pub(crate) items: Vec<Value>,
-    /// Where the list goes on; none at its end.
-    pub(crate) next: Option<String>,
 }
 
 /// Name of a workload's pod; see [`Cluster::pod`].
@@ -205,23 +132,10 @@ pub(crate) fn managed_selector() -> String {
 }
 
 /// Bare ids by label; a pod without one is none of ours (G-23).
-fn ids(pods: &[Value]) -> Vec<String> {
-    pods.iter()
-        .filter_map(|pod| label(pod, labels::WORKLOAD_ID))
-        .map(ToOwned::to_owned)
+fn ids(pods: Vec<Object>) -> Vec<String> {
+    pods.into_iter()
+        .filter_map(|mut pod| pod.metadata.labels.remove(labels::WORKLOAD_ID))
         .collect()
-}
-
-/// Percent-encode a query value.
-fn encode(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(char::from(byte)),
-            other => out.push_str(&format!("%{other:02X}")),
-        }
-    }
-    out
 }
 
 #[cfg(test)]
@@ -236,11 +150,6 @@ mod tests {
         assert_eq!(pod_of(&format!("workload-{uuid}")).unwrap(), format!("workload-{uuid}"));
         assert_eq!(pod_of("workload-x").unwrap(), "workload-workload-x");
         assert_eq!(pod_of("  ").unwrap_err().token, "workload_id_required");
-    }
-
-    #[test]
-    fn encoded() {
-        assert_eq!(encode("a/b=c,d"), "a%2Fb%3Dc%2Cd");
     }
 }
 

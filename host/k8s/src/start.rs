@@ -7,6 +7,7 @@
 mod claims;
 mod create;
 mod flight;
+mod size;
 #[cfg(test)]
 mod tests;
 mod undo;
@@ -23,12 +24,14 @@ use tokio_util::sync::CancellationToken;
 
 use self::flight::Flight;
 pub(crate) use self::flight::Starts;
-use crate::client::{Call, Cluster};
+pub use self::size::check_pod_size;
+use crate::client::{Call, Cluster, Shape};
 use crate::error::Failure;
-use crate::json::{meta, terminating};
+use crate::json::meta;
 use crate::redact::Redactor;
 use crate::secrets::PlannedSecret;
 use crate::volumes::PlannedClaim;
+use crate::wire::Object;
 
 /// How long one object is tried to be created while the API server is busy.
 const CREATE_BUDGET: Duration = Duration::from_secs(20);
@@ -106,10 +109,10 @@ impl Cluster {
 
     async fn refuse_second_start(&self, pod: &Value) -> Result<()> {
         let name = meta(pod, "name").unwrap_or_default();
-        match self.find("pods", name).await.map_err(Failure::into_error)? {
+        match self.find_metadata("pods", name).await.map_err(Failure::into_error)? {
             None => Ok(()),
             Some(existing) => {
-                let note = if terminating(&existing) {
+                let note = if existing.metadata.deletion_timestamp.is_some() {
                     ", it is being deleted: try again when it is gone"
                 } else {
                     ""
@@ -157,7 +160,8 @@ impl Attempt {
             .and_then(|m| m.entry("annotations").or_insert_with(|| json!({})).as_object_mut())
             .ok_or_else(|| Error::internal("pod_without_metadata", "the planned pod has no metadata"))?;
         annotations.insert(labels::STARTUP_ATTEMPT.to_owned(), json!(id));
-        let create_pod = Call::create(cluster.path("pods", None).map_err(Failure::into_error)?, &pod);
+        let path = cluster.path("pods", None).map_err(Failure::into_error)?;
+        let create_pod = Call::create(path, &pod).lean(Shape::Metadata);
         let end = Instant::now() + ATTEMPT_BUDGET;
         Ok(Self {
             cluster: cluster.until(Some(cluster.deadline().map_or(end, |d| d.min(end)))),
@@ -199,7 +203,8 @@ impl Attempt {
                     let cluster = &cluster;
                     async move {
                         let path = cluster.path("secrets", Some(&secret.name))?;
-                        cluster.call_retrying(&Call::merge_patch(path, &patch)).await
+                        let call = Call::merge_patch(path, &patch).lean(Shape::Metadata);
+                        cluster.read::<Object>(&call).await
                     }
                 });
                 for (secret, result) in made.iter().zip(future::join_all(owned).await) {

@@ -1,225 +1,220 @@
 //! An observed pod as a workload state (W-640, W-641, S-230..S-246, R-09). Pure.
 //!
 //! Main is the container that the pod's own annotation names, so it is found even when something else was put before it
-//! (C-22) and after a restart of the runner. Why a pod cannot run or was lost is shown in main's reason and message
-//! (C-15, C-19).
+//! (C-22) and after a restart of the runner. What only the pod knows is shown in main's reason and message: why it cannot
+//! run (C-19), why it was lost (C-15), and that it is being deleted or its node is gone (C-16, C-37).
 
-use runner_core::labels::{self, Labels};
+use runner_core::labels;
 use runner_core::state::{ContainerState, ObservedContainer, ObservedMount, ObservedRole, Time, WorkloadState};
 use runner_core::{Error, Result};
-use serde_json::Value;
 
-use crate::json::{annotation, field, list, text};
+use crate::wire::{self, Condition, Container, ContainerStatus, Object, PodSpec, PodStatus};
+
+/// What the state of main says of a pod that is being deleted.
+const TERMINATING: &str = "Terminating";
 
 /// The state of a workload by its pod.
-pub fn workload(pod: &Value) -> Result<WorkloadState> {
-    let spec = pod.get("spec").unwrap_or(&Value::Null);
-    let status = pod.get("status").unwrap_or(&Value::Null);
+pub fn workload(pod: &Object) -> Result<WorkloadState> {
+    let Object { metadata, spec, status } = pod;
     let main = main_container(pod)?;
-    let main_name = text(main, "name").unwrap_or_default();
 
-    let mut containers: Vec<ObservedContainer> = list(spec, "initContainers")
+    let mut containers: Vec<ObservedContainer> = spec
+        .init_containers
         .iter()
         .map(|c| {
-            let native = text(c, "restartPolicy") == Some("Always");
-            observe(
-                c,
-                status,
-                "initContainerStatuses",
-                if native {
-                    ObservedRole::Sidecar
-                } else {
-                    ObservedRole::Init
-                },
-            )
+            let role = if c.restart_policy == "Always" {
+                ObservedRole::Sidecar
+            } else {
+                ObservedRole::Init
+            };
+            observe(c, &status.init_container_statuses, role)
         })
         .collect();
-    let mut observed_main = observe(main, status, "containerStatuses", ObservedRole::Main);
-    explain(&mut observed_main.state, status);
+    let mut observed_main = observe(main, &status.container_statuses, ObservedRole::Main);
+    explain(&mut observed_main.state, pod);
     containers.push(observed_main);
-    let rest = list(spec, "containers")
-        .iter()
-        .filter(|c| text(c, "name") != Some(main_name));
-    containers.extend(rest.map(|c| observe(c, status, "containerStatuses", ObservedRole::Sidecar)));
+    let rest = spec.containers.iter().filter(|c| c.name != main.name);
+    containers.extend(rest.map(|c| observe(c, &status.container_statuses, ObservedRole::Sidecar)));
 
-    let config_image = text(main, "image").unwrap_or_default().to_owned();
-    let image = match entry(status, "containerStatuses", main_name) {
-        Some(entry) => text(entry, "image").unwrap_or_default().to_owned(),
-        None => config_image.clone(),
+    let image = match entry(&status.container_statuses, &main.name) {
+        Some(entry) => entry.image.clone(),
+        None => main.image.clone(),
     };
     Ok(WorkloadState {
         image,
-        config_image,
-        labels: all_labels(pod),
+        config_image: main.image.clone(),
+        labels: metadata.labels.clone(),
         mounts: mounts(main, spec),
-        phase: text(status, "phase").unwrap_or_default().to_lowercase(),
+        phase: status.phase.to_lowercase(),
         containers,
     })
 }
 
 /// The container of the workload itself: the one the pod's annotation names, else the first.
-pub fn main_container(pod: &Value) -> Result<&Value> {
-    let containers = pod.get("spec").map_or(&[][..], |spec| list(spec, "containers"));
-    let named = annotation(pod, labels::MAIN_CONTAINER)
-        .and_then(|name| containers.iter().find(|c| text(c, "name") == Some(name)));
+pub(crate) fn main_container(pod: &Object) -> Result<&Container> {
+    let containers = &pod.spec.containers;
+    let named = pod
+        .metadata
+        .annotations
+        .get(labels::MAIN_CONTAINER)
+        .and_then(|name| containers.iter().find(|c| c.name == *name));
     named
         .or(containers.first())
         .ok_or_else(|| Error::internal("pod_missing_containers", ""))
 }
 
-/// Name of [`main_container`].
-pub fn main_container_name(pod: &Value) -> Result<&str> {
-    main_container(pod).map(|c| text(c, "name").unwrap_or_default())
-}
-
-/// All labels of an object.
-pub fn all_labels(object: &Value) -> Labels {
-    let labels = object
-        .get("metadata")
-        .and_then(|m| m.get("labels"))
-        .and_then(Value::as_object);
-    let pairs = labels.into_iter().flatten();
-    pairs
-        .filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))
-        .collect()
-}
-
 /// W-641
-fn observe(container: &Value, status: &Value, statuses: &str, role: ObservedRole) -> ObservedContainer {
-    let name = text(container, "name").unwrap_or_default();
-    let entry = entry(status, statuses, name).unwrap_or(&Value::Null);
-    let image = trimmed(entry, "image").or_else(|| text(container, "image").map(ToOwned::to_owned));
+fn observe(container: &Container, statuses: &[ContainerStatus], role: ObservedRole) -> ObservedContainer {
+    let status = entry(statuses, &container.name);
+    let image = status.and_then(|s| trimmed(&s.image));
     ObservedContainer {
-        container_id: text(entry, "containerID").unwrap_or_default().to_owned(),
-        name: name.to_owned(),
+        container_id: status.map(|s| s.container_id.clone()).unwrap_or_default(),
+        name: container.name.clone(),
         role,
-        image: image.unwrap_or_default(),
-        state: entry.get("state").map(state).unwrap_or_default(),
-        restart_count: integer(entry, "restartCount"),
+        image: image.unwrap_or_else(|| container.image.clone()),
+        state: status.map(|s| state(&s.state)).unwrap_or_default(),
+        restart_count: status.map(|s| s.restart_count).unwrap_or_default(),
     }
 }
 
 /// S-240..S-244: running, waiting, terminated, in that order.
-fn state(state: &Value) -> ContainerState {
-    if let Some(running) = field(state, "running") {
+fn state(state: &wire::ContainerState) -> ContainerState {
+    if let Some(running) = &state.running {
         ContainerState::Running {
-            started_at: time(running, "startedAt"),
+            started_at: time(running.started_at),
+            doubt: None,
         }
-    } else if let Some(waiting) = field(state, "waiting") {
+    } else if let Some(waiting) = &state.waiting {
         ContainerState::Waiting {
-            reason: trimmed(waiting, "reason"),
-            message: trimmed(waiting, "message"),
+            reason: trimmed(&waiting.reason),
+            message: trimmed(&waiting.message),
         }
-    } else if let Some(ended) = field(state, "terminated") {
+    } else if let Some(ended) = &state.terminated {
         ContainerState::Terminated {
-            reason: trimmed(ended, "reason"),
-            message: trimmed(ended, "message"),
-            exit_code: integer(ended, "exitCode"),
-            started_at: time(ended, "startedAt"),
-            finished_at: time(ended, "finishedAt"),
+            reason: trimmed(&ended.reason),
+            message: trimmed(&ended.message),
+            exit_code: ended.exit_code,
+            started_at: time(ended.started_at),
+            finished_at: time(ended.finished_at),
         }
     } else {
         ContainerState::Unspecified
     }
 }
 
-/// Put what only the pod knows where the caller looks: the scheduler's reason on a main without a status (C-19), and why
-/// the pod was lost beside main's own reason and message, which stay as they are (C-15).
-fn explain(main: &mut ContainerState, status: &Value) {
+/// Put what only the pod knows where the caller looks. Main's own state, reason and message stay as they are.
+fn explain(main: &mut ContainerState, pod: &Object) {
+    let status = &pod.status;
     let lost = lost(status);
+    let doubt = doubt(pod);
     match main {
         ContainerState::Unspecified => {
             if let Some(lost) = lost {
-                let reason = trimmed(status, "reason");
+                let reason = trimmed(&status.reason);
                 *main = ContainerState::Waiting {
                     reason,
                     message: Some(lost),
                 };
             } else if let Some(condition) = condition(status, "PodScheduled", "False") {
-                let (reason, message) = (trimmed(condition, "reason"), trimmed(condition, "message"));
+                let (reason, message) = (trimmed(&condition.reason), trimmed(&condition.message));
                 *main = ContainerState::Waiting { reason, message };
             }
         }
-        ContainerState::Waiting { message, .. } | ContainerState::Terminated { message, .. } => {
-            if let Some(lost) = lost {
-                *message = Some(
-                    message
-                        .take()
-                        .map_or_else(|| lost.clone(), |own| format!("{own}; {lost}")),
-                );
-            }
-        }
-        ContainerState::Running { .. } => {}
+        ContainerState::Waiting { message, .. } => add(message, lost.or(doubt.map(|(_, text)| text))),
+        ContainerState::Terminated { message, .. } => add(message, lost),
+        ContainerState::Running { doubt: shown, .. } => *shown = doubt,
+    }
+}
+
+fn add(message: &mut Option<String>, text: Option<String>) {
+    if let Some(text) = text {
+        *message = Some(match message.take() {
+            Some(own) => format!("{own}; {text}"),
+            None => text,
+        });
     }
 }
 
 /// Why a failed pod failed, when the pod itself says so.
-fn lost(status: &Value) -> Option<String> {
-    if text(status, "phase") != Some("Failed") {
+fn lost(status: &PodStatus) -> Option<String> {
+    if status.phase != "Failed" {
         return None;
     }
-    let reason = trimmed(status, "reason");
-    let message = trimmed(status, "message");
-    let disruption = condition(status, "DisruptionTarget", "True")
-        .map(|c| format!("DisruptionTarget: {}", trimmed(c, "reason").unwrap_or_default()));
-    let parts: Vec<String> = [reason, message, disruption].into_iter().flatten().collect();
+    let parts = [trimmed(&status.reason), trimmed(&status.message), disruption(status)];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| format!("pod failed: {}", parts.join(": ")))
 }
 
-fn condition<'a>(status: &'a Value, kind: &str, value: &str) -> Option<&'a Value> {
-    list(status, "conditions")
-        .iter()
-        .find(|c| text(c, "type") == Some(kind) && text(c, "status") == Some(value))
+/// Why what the containers say may not hold any more: the pod is being deleted, or the cluster has lost its node and says
+/// so in the pod (C-16). Reason and text.
+fn doubt(pod: &Object) -> Option<(String, String)> {
+    let status = &pod.status;
+    let deadline = pod.metadata.deletion_timestamp;
+    let reason = trimmed(&status.reason);
+    if deadline.is_none() && reason.is_none() {
+        return None;
+    }
+    let mut parts = Vec::new();
+    if let Some(deadline) = deadline {
+        parts.push(match jiff::Timestamp::new(deadline.seconds, deadline.nanos) {
+            Ok(at) => format!("the pod is being deleted, to end by {at}"),
+            Err(_) => "the pod is being deleted".to_owned(),
+        });
+    }
+    if let Some(ready) = condition(status, "Ready", "False").filter(|_| deadline.is_some()) {
+        parts.extend(trimmed(&ready.reason).map(|reason| format!("not ready: {reason}")));
+    }
+    parts.extend(
+        [reason.clone(), trimmed(&status.message), disruption(status)]
+            .into_iter()
+            .flatten(),
+    );
+    Some((reason.unwrap_or_else(|| TERMINATING.to_owned()), parts.join(": ")))
 }
 
-fn entry<'a>(status: &'a Value, statuses: &str, name: &str) -> Option<&'a Value> {
-    list(status, statuses).iter().find(|s| text(s, "name") == Some(name))
+fn disruption(status: &PodStatus) -> Option<String> {
+    condition(status, "DisruptionTarget", "True").map(|c| format!("DisruptionTarget: {}", c.reason.trim()))
+}
+
+/// A condition of the pod that has this value.
+pub(crate) fn condition<'a>(status: &'a PodStatus, kind: &str, value: &str) -> Option<&'a Condition> {
+    status.conditions.iter().find(|c| c.kind == kind && c.status == value)
+}
+
+fn entry<'a>(statuses: &'a [ContainerStatus], name: &str) -> Option<&'a ContainerStatus> {
+    statuses.iter().find(|s| s.name == name)
 }
 
 /// S-235
-fn mounts(main: &Value, spec: &Value) -> Vec<ObservedMount> {
-    let volume = |name: &str| list(spec, "volumes").iter().find(|v| text(v, "name") == Some(name));
-    let observed = |mount: &Value| {
-        let name = text(mount, "name")?;
-        let volume = volume(name)?;
-        let (kind, source) = if let Some(claim) = field(volume, "persistentVolumeClaim") {
-            ("pvc", text(claim, "claimName")?)
-        } else if volume.get("emptyDir").is_some() {
-            ("emptydir", name)
-        } else {
-            return None;
+fn mounts(main: &Container, spec: &PodSpec) -> Vec<ObservedMount> {
+    let observed = |mount: &wire::Mount| {
+        let volume = spec.volumes.iter().find(|v| v.name == mount.name)?;
+        let (kind, source) = match &volume.source {
+            wire::VolumeSource {
+                persistent_volume_claim: Some(claim),
+                ..
+            } => ("pvc", &claim.claim_name),
+            wire::VolumeSource { empty_dir: Some(_), .. } => ("emptydir", &mount.name),
+            _ => return None,
         };
         Some(ObservedMount {
             kind,
-            source: source.to_owned(),
-            destination: text(mount, "mountPath").unwrap_or_default().to_owned(),
-            read_only: mount.get("readOnly").and_then(Value::as_bool).unwrap_or_default(),
+            source: source.clone(),
+            destination: mount.mount_path.clone(),
+            read_only: mount.read_only,
         })
     };
-    list(main, "volumeMounts").iter().filter_map(observed).collect()
+    main.volume_mounts.iter().filter_map(observed).collect()
 }
 
-fn trimmed(value: &Value, key: &str) -> Option<String> {
-    text(value, key)
-        .map(str::trim)
-        .filter(|t| !t.is_empty())
-        .map(ToOwned::to_owned)
+fn trimmed(text: &str) -> Option<String> {
+    Some(text.trim()).filter(|t| !t.is_empty()).map(ToOwned::to_owned)
 }
 
-fn integer(value: &Value, key: &str) -> i32 {
-    value
-        .get(key)
-        .and_then(Value::as_i64)
-        .and_then(|n| i32::try_from(n).ok())
-        .unwrap_or_default()
-}
-
-fn time(value: &Value, key: &str) -> Option<Time> {
-    let at: jiff::Timestamp = text(value, key)?.parse().ok()?;
-    Some(Time {
-        seconds: at.as_second(),
-        nanos: at.subsec_nanosecond(),
-    })
+/// The zero time is none (S-244).
+fn time(time: Option<wire::Time>) -> Option<Time> {
+    let wire::Time { seconds, nanos } = time?;
+    ((seconds, nanos) != (0, 0)).then_some(Time { seconds, nanos })
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use runner_core::workload::WorkloadId;
 use runner_core::{Error, Kind, Result};
 use serde_json::{Value, json};
 
-use crate::client::{Call, Cluster};
+use crate::client::{Call, Cluster, Shape};
 use crate::delete::is_managed;
 use crate::error::Failure;
 use crate::json::{annotation, label, list, meta, terminating};
@@ -36,7 +36,7 @@ pub struct Swept {
 
 /// A Secret that may be removed if its pod does not exist.
 #[derive(Debug, PartialEq, Eq)]
-struct Orphan {
+pub(crate) struct Orphan {
     name: String,
     uid: String,
     version: String,
@@ -58,13 +58,13 @@ impl Cluster {
 
     async fn sweep_pages(&self, grace: Duration) -> Result<Swept, Failure> {
         let grace = SignedDuration::try_from(grace).unwrap_or(SignedDuration::MAX);
-        let (mut swept, mut tried, mut next) = (Swept::default(), 0, None);
+        let (mut swept, mut tried) = (Swept::default(), 0);
+        let mut next: Option<String> = None;
         for _ in 0..PAGES {
-            let page = self
-                .list_page("secrets", &managed_selector(), true, PAGE, next.as_deref())
-                .await?;
-            swept.seen += page.items.len();
-            for (pod, orphans) in by_pod(&page.items, Timestamp::now(), grace) {
+            let target = self.target("secrets", &managed_selector(), "", PAGE, next.as_deref())?;
+            let (secrets, more) = self.list_page::<Value>(target, Shape::MetadataList).await?.split();
+            swept.seen += secrets.len();
+            for (pod, orphans) in by_pod(&secrets, Timestamp::now(), grace) {
                 if self.is_needed(&pod).await? {
                     continue;
                 }
@@ -76,7 +76,7 @@ impl Cluster {
                     swept.removed += usize::from(self.remove_orphan(&orphan).await);
                 }
             }
-            next = page.next;
+            next = more;
             if next.is_none() {
                 break;
             }
@@ -84,12 +84,13 @@ impl Cluster {
         Ok(swept)
     }
 
-    /// The order matters: a start that ends between the two looks has made its pod.
-    async fn is_needed(&self, pod: &str) -> Result<bool, Failure> {
-        Ok(self.starts().contains(pod) || self.find("pods", pod).await?.is_some())
+    /// A start or a pod needs the Secrets. The order matters: a start that ends between the two looks has made its pod.
+    pub(crate) async fn is_needed(&self, pod: &str) -> Result<bool, Failure> {
+        Ok(self.starts().contains(pod) || self.find_metadata("pods", pod).await?.is_some())
     }
 
-    async fn remove_orphan(&self, orphan: &Orphan) -> bool {
+    /// Answers whether it is gone by this.
+    pub(crate) async fn remove_orphan(&self, orphan: &Orphan) -> bool {
         let Orphan { name, uid, version } = orphan;
         let options = json!({
             "apiVersion": "v1",
@@ -127,7 +128,7 @@ fn by_pod(secrets: &[Value], now: Timestamp, grace: SignedDuration) -> BTreeMap<
 }
 
 /// W-1311, as far as the Secret itself tells.
-fn candidate(secret: &Value, now: Timestamp, grace: SignedDuration) -> Option<(String, Orphan)> {
+pub(crate) fn candidate(secret: &Value, now: Timestamp, grace: SignedDuration) -> Option<(String, Orphan)> {
     let metadata = secret.get("metadata")?;
     let id = label(secret, labels::WORKLOAD_ID).filter(|id| !id.trim().is_empty())?;
     let pod = WorkloadId::parse_or_new(id)

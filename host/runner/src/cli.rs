@@ -12,6 +12,7 @@ mod message;
 mod output;
 mod plan;
 mod serve;
+mod terminal;
 mod volume;
 mod workload;
 
@@ -32,9 +33,10 @@ enum Command {
     Demo(demo::Args),
     /// Print the pod that a request would become, and which plugin set which field; no cluster is needed
     Plan(plan::Args),
-    /// Start, watch and end workloads of a running runner
+    /// Start, watch and end workloads of a running runner, and work in them
     ///
-    /// An ID is the workload's id, or the name of its pod. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found.
+    /// An ID is the workload's id, or the name of its pod. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found; exec
+    /// has its own.
     Workload(workload::Args),
     /// List and delete claims of a running runner
     ///
@@ -47,7 +49,7 @@ enum Command {
     },
 }
 
-/// Run the program. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found.
+/// Run the program. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 141 nobody reads the output; exec has its own.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     // what deployments of the original look for (W-210); the other commands speak as themselves
@@ -62,20 +64,23 @@ pub fn main() -> ExitCode {
     };
     let result = runtime.block_on(async {
         match cli.command {
-            Command::Serve(args) => serve::run(args).await,
+            Command::Serve(args) => serve::run(args).await?,
             #[cfg(feature = "embedded")]
-            Command::Demo(args) => demo::run(args).await,
-            Command::Plan(args) => plan::run(args).await,
-            Command::Workload(args) => workload::run(args).await,
-            Command::Volume(args) => volume::run(args).await,
+            Command::Demo(args) => demo::run(args).await?,
+            Command::Plan(args) => plan::run(args).await?,
+            Command::Workload(args) => return workload::run(args).await,
+            Command::Volume(args) => volume::run(args).await?,
             Command::Completions { shell } => {
                 clap_complete::generate(shell, &mut Cli::command(), "runner-host", &mut std::io::stdout());
-                Ok(())
             }
         }
+        Ok(0)
     });
+    // a thread that waits for input on a terminal would hold the program up
+    runtime.shutdown_background();
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => output::done(program, code),
+        Err(error) if failure::is_silent(&error) => ExitCode::from(failure::exit_code(&error)),
         Err(error) => output::failed(program, &format!("{error:#}"), failure::exit_code(&error)),
     }
 }

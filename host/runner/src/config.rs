@@ -11,6 +11,7 @@ use runner_k8s::volumes::ClaimDefaults;
 use runner_sandbox::Document;
 use serde_json::{Map, Value};
 
+mod executions;
 mod policy_env;
 mod sweep;
 mod switch;
@@ -34,6 +35,10 @@ pub struct Options {
     /// Serve on an overlay network; not offered by this version, so only false is accepted
     #[arg(long, env = "ZITI_ENABLED", value_name = "BOOL", help_heading = "Serving")]
     pub ziti_enabled: Option<String>,
+
+    /// How many executions may run at the same time [default: 10000]
+    #[arg(long, env = executions::NAME, value_name = "N", help_heading = "Serving")]
+    pub max_executions: Option<String>,
 
     /// Kubeconfig file; unset uses the service account of the pod, then ~/.kube/config
     #[arg(long, env = "KUBECONFIG", value_name = "FILE", help_heading = "Kubernetes")]
@@ -111,6 +116,8 @@ pub struct PolicyConfig {
 pub struct Config {
     /// As given; bound by the server.
     pub grpc_addr: String,
+    /// How many executions may run at the same time.
+    pub max_executions: usize,
     /// Kubeconfig file.
     pub kubeconfig: Option<PathBuf>,
     /// Volumes are listed with their identities and removed only by them (W-1322).
@@ -140,6 +147,7 @@ impl Options {
             grpc_addr,
             log_level: _,
             ziti_enabled,
+            max_executions,
             kubeconfig,
             checked_volumes,
             sweep,
@@ -154,6 +162,7 @@ impl Options {
             grpc_addr: grpc_addr
                 .filter(|a| !a.trim().is_empty())
                 .unwrap_or_else(|| ":50051".to_owned()),
+            max_executions: executions::parse(max_executions.as_deref())?,
             kubeconfig: not_blank(kubeconfig),
             checked_volumes: switch::parse(CHECKED_VOLUMES, checked_volumes.as_deref())?,
             sweep: sweep.check()?,

@@ -1,17 +1,23 @@
-//! The executions that run in this process, by id (S-680).
+//! The executions that run in this process, by id (S-680), in a table that can be full (G-12).
 //!
 //! The only state besides the cluster. An entry lives as long as its [`Registered`]; cancelling one only raises its flag,
-//! the execution itself does the work.
+//! the execution itself does the work. Ids are random UUIDs: whoever knows one may cancel (S-682), so none can be guessed.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
+/// How many executions are ended at the same time, each by a command in its container: a shutdown ends all at once.
+const ENDINGS: usize = 16;
+
 /// The table.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Executions {
     running: Mutex<HashMap<String, Arc<Flag>>>,
+    limit: usize,
+    endings: Semaphore,
 }
 
 #[derive(Debug, Default)]
@@ -29,16 +35,40 @@ pub(crate) struct Registered {
 }
 
 impl Executions {
-    /// Enter a new execution under a fresh id.
-    pub(crate) fn register(self: &Arc<Self>) -> Registered {
+    /// An empty table for so many.
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            running: Mutex::default(),
+            limit,
+            endings: Semaphore::new(ENDINGS),
+        }
+    }
+
+    /// Enter a new execution under a fresh id; `None` when the table is full.
+    pub(crate) fn register(self: &Arc<Self>) -> Option<Registered> {
         let id = uuid::Uuid::new_v4().to_string();
         let flag = Arc::new(Flag::default());
-        self.lock().insert(id.clone(), Arc::clone(&flag));
-        Registered {
+        let mut running = self.lock();
+        if running.len() >= self.limit {
+            return None;
+        }
+        running.insert(id.clone(), Arc::clone(&flag));
+        Some(Registered {
             executions: Arc::clone(self),
             id,
             flag,
-        }
+        })
+    }
+
+    /// How many there may be.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// The right to end the processes of one execution.
+    pub(crate) async fn ending(&self) -> Option<SemaphorePermit<'_>> {
+        // never closed
+        self.endings.acquire().await.ok()
     }
 
     /// Ask an execution to end; false when there is none of that id. The first call decides `force` (S-681).
@@ -68,9 +98,12 @@ impl Registered {
         self.flag.force.get().copied().unwrap_or_default()
     }
 
-    /// The end is decided: from now on the execution is unknown.
-    pub(crate) fn leave(&self) {
-        self.executions.lock().remove(&self.id);
+    /// The end is known: from now on the execution is unknown. Whether somebody asked for it before, and with force.
+    pub(crate) fn leave(&self) -> Option<bool> {
+        // under the lock, so that whoever was told yes has been heard
+        let mut running = self.executions.lock();
+        running.remove(&self.id);
+        self.flag.force.get().copied()
     }
 }
 
@@ -84,11 +117,13 @@ impl Drop for Registered {
 mod tests {
     use super::*;
 
+    /// G-12, S-680
     #[tokio::test]
     async fn table() {
-        let executions = Arc::new(Executions::default());
-        let first = executions.register();
-        let second = executions.register();
+        let executions = Arc::new(Executions::new(2));
+        let first = executions.register().unwrap();
+        let second = executions.register().unwrap();
+        assert!(executions.register().is_none(), "full");
         assert_ne!(first.id(), second.id());
         assert!(!executions.cancel("unknown", true));
         assert!(executions.cancel(first.id(), true));
@@ -96,9 +131,13 @@ mod tests {
         assert!(first.cancelled().await, "the first call decides");
         assert!(!second.flag.token.is_cancelled());
         let id = first.id().to_owned();
-        first.leave();
+        assert_eq!(first.leave(), Some(true), "it was asked to");
         assert!(!executions.cancel(&id, true));
-        drop((first, second));
+        assert_eq!(second.leave(), None);
+        let third = executions.register().unwrap();
+        let fourth = executions.register().unwrap();
+        assert!(executions.register().is_none(), "full again");
+        drop((first, second, third, fourth));
         assert!(executions.lock().is_empty());
     }
 }

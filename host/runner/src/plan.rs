@@ -10,6 +10,7 @@ use runner_core::flavor::{Resources, Sizing};
 use runner_core::workload::{ContainerRole, ResolvedWorkload, WorkloadId, WorkloadSpec};
 use runner_core::{Error, Kind, Result};
 use runner_k8s::Objects;
+use runner_k8s::start::check_pod_size;
 use runner_k8s::volumes::ClaimDefaults;
 use runner_sandbox::{Plugin, Revision};
 use serde_json::Value;
@@ -61,6 +62,8 @@ pub async fn plan(spec: WorkloadSpec, revision: &Revision, settings: Settings<'_
     let (sizing, sizer) = size(&spec, revision).await?;
     let workload = ResolvedWorkload { spec, sizing };
     let pod = runner_k8s::pod::build(&workload, settings.namespace);
+    // before plugins meet their own limits on it
+    check_pod_size(&pod)?;
     if let Some(sizer) = sizer {
         origins.sized(&pod, &sizer.reference());
     }
@@ -97,8 +100,10 @@ pub async fn plan(spec: WorkloadSpec, revision: &Revision, settings: Settings<'_
     let labels = runner_k8s::pod::labels(spec);
     let claims = runner_k8s::volumes::plan(spec, &labels, revision.catalog(), settings.claim_defaults);
     let pod = Arc::unwrap_or_clone(draft.pod);
+    let objects = Objects { pod, secrets, claims };
+    objects.check_size()?;
     Ok(Plan {
-        objects: Objects { pod, secrets, claims },
+        objects,
         sidecars,
         origins: draft.origins,
     })

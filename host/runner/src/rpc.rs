@@ -16,7 +16,9 @@ use crate::proto::runner_v1::*;
 use crate::status::status;
 
 mod deadline;
+mod events;
 mod exec;
+mod feed;
 mod find_workloads_by_labels;
 mod get_workload_labels;
 mod inspect_workload;
@@ -24,6 +26,7 @@ mod list_volumes;
 mod list_workloads;
 mod list_workloads_by_volume;
 mod logs;
+mod put_archive;
 mod remove_volume;
 mod remove_volume_bound;
 mod remove_volume_checked;
@@ -31,6 +34,8 @@ mod remove_workload;
 mod start_workload;
 mod stop_workload;
 mod touch_workload;
+
+pub(crate) use deadline::Bounded;
 
 /// What the RPCs share.
 #[derive(Clone)]
@@ -85,17 +90,10 @@ fn answer<T>(result: runner_core::Result<T>) -> Answer<T> {
     result.map(Response::new).map_err(status)
 }
 
-/// An RPC that is not offered yet.
-fn later<T>(rpc: &str) -> Answer<T> {
-    Err(Status::unimplemented(format!(
-        "{rpc} is not offered by this version of runner-host"
-    )))
-}
-
 #[tonic::async_trait]
 impl RunnerService for Service {
     type StreamWorkloadLogsStream = logs::LogStream;
-    type StreamEventsStream = tokio_stream::Empty<Result<StreamEventsResponse, Status>>;
+    type StreamEventsStream = events::EventStream;
     type ExecStream = exec::ExecStream;
 
     /// S-201
@@ -184,19 +182,22 @@ impl RunnerService for Service {
         answer(touch_workload::call(cluster, message).await)
     }
 
-    async fn put_archive(&self, _: Request<PutArchiveRequest>) -> Answer<PutArchiveResponse> {
-        later("PutArchive")
+    async fn put_archive(&self, request: Request<PutArchiveRequest>) -> Answer<PutArchiveResponse> {
+        let (cluster, message) = self.open(request);
+        answer(put_archive::call(self, cluster, message).await)
     }
 
     async fn stream_workload_logs(
         &self,
         request: Request<StreamWorkloadLogsRequest>,
     ) -> Answer<Self::StreamWorkloadLogsStream> {
-        logs::stream(self, request.into_inner()).await
+        let deadline = deadline::of(request.metadata());
+        logs::stream(self, deadline, request.into_inner()).await
     }
 
-    async fn stream_events(&self, _: Request<StreamEventsRequest>) -> Answer<Self::StreamEventsStream> {
-        later("StreamEvents")
+    async fn stream_events(&self, request: Request<StreamEventsRequest>) -> Answer<Self::StreamEventsStream> {
+        let deadline = deadline::of(request.metadata());
+        events::stream(self, deadline, request.into_inner()).await
     }
 
     async fn exec(&self, request: Request<Streaming<ExecRequest>>) -> Answer<Self::ExecStream> {

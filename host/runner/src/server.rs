@@ -20,11 +20,18 @@ use crate::executions::Executions;
 use crate::oversize;
 use crate::proto::DESCRIPTORS;
 use crate::proto::runner_v1::runner_service_server::RunnerServiceServer;
-use crate::rpc::Service;
+use crate::rpc::{Bounded, Service};
 use crate::tasks::{self, Tasks};
 
 /// Streams get this long to end after a signal, then they are cut.
 const DRAIN: Duration = Duration::from_secs(20);
+
+/// What a call may send before the runner reads it. A stream that is not read, such as input for a command that does not
+/// read, keeps its part of its connection's window: that must not run out, or other calls of the connection would wait too,
+/// the cancel of this one among them.
+const STREAM_WINDOW: u32 = 256 * 1024;
+/// The largest there is.
+const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 
 /// What a server is made of.
 pub struct Parts {
@@ -36,6 +43,10 @@ pub struct Parts {
     pub claim_defaults: ClaimDefaults,
     /// Volumes are listed with their identities and removed only by them (W-1322).
     pub checked_volumes: bool,
+    /// How many executions may run at the same time.
+    pub max_executions: usize,
+    /// For everything that runs beside the handlers, so that whoever starts the server can see that nothing is left.
+    pub tasks: TaskTracker,
     /// The secret sweeper; none when it is off.
     pub sweep: Option<Sweep>,
 }
@@ -85,6 +96,8 @@ pub async fn run(parts: Parts, listener: TcpListener, shutdown: CancellationToke
         revision,
         claim_defaults,
         checked_volumes,
+        max_executions,
+        tasks,
         sweep,
     } = parts;
     let addr = listener
@@ -96,11 +109,10 @@ pub async fn run(parts: Parts, listener: TcpListener, shutdown: CancellationToke
         revision,
         claim_defaults: Arc::new(claim_defaults),
         checked_volumes,
-        executions: Arc::new(Executions::default()),
-        tasks: TaskTracker::new(),
+        executions: Arc::new(Executions::new(max_executions)),
+        tasks: tasks.clone(),
         shutdown: shutdown.child_token(),
     };
-    let tasks = service.tasks.clone();
     let mut background = Tasks::new(shutdown.clone());
     if let Some(sweep) = sweep {
         info!(interval = ?sweep.interval, grace = ?sweep.grace, "start-up secrets without a pod are swept");
@@ -121,7 +133,10 @@ pub async fn run(parts: Parts, listener: TcpListener, shutdown: CancellationToke
     // small messages leave at once: answers and exec output would otherwise wait for the caller's delayed ACK
     let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
     let server = Server::builder()
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
         .layer(MapResponseLayer::new(oversize::correct))
+        .layer(tower::layer::layer_fn(Bounded))
         .add_service(RunnerServiceServer::new(service))
         .add_service(health_service)
         .add_service(reflection().build_v1()?)

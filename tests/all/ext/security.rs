@@ -120,7 +120,7 @@ async fn docker_is_forbidden_by_the_profile() {
     runner.stop().await;
 }
 
-/// W-1307: main, sidecars and init containers alike; set but empty is enforced, unset is not.
+/// W-1307, WG-12: main, sidecars and init containers alike; set but empty is enforced, unset is not.
 #[tokio::test(flavor = "multi_thread")]
 async fn allowed_capabilities() {
     let requiring = |which: usize, name: &str| {

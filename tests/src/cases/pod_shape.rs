@@ -91,6 +91,11 @@ pub async fn flavor_sizes_are_on_the_pod(backend: Backend) {
     assert_eq!(sizes(&spec.containers[0]), ["500m", "512Mi", "2", "2Gi"]);
     assert_eq!(sizes(&spec.containers[1]), ["50m", "64Mi", "500m", "256Mi"]);
     assert_eq!(sizes(&spec.init_containers.unwrap()[0]), ["", "", "", ""]);
+    // W-806: nothing but what the flavor says
+    let resources = spec.containers[0].resources.as_ref().unwrap();
+    assert_eq!(resources.requests.as_ref().unwrap().len(), 2);
+    assert_eq!(resources.limits.as_ref().unwrap().len(), 2);
+    assert_eq!(spec.security_context.unwrap_or_default().supplemental_groups, None);
     runner.stop().await;
 }
 

@@ -11,7 +11,7 @@ use http::Request;
 use super::Query;
 use super::logs::choose_container;
 use crate::exec::{Channels, Session};
-use crate::faults::CutAfter;
+use crate::faults::{CutAfter, OnlyV4};
 use crate::json;
 use crate::resource::Key;
 use crate::server::Server;
@@ -54,10 +54,14 @@ pub(super) async fn start(server: &Arc<Server>, key: &Key, request: Request<Body
 
     let (mut parts, _) = request.into_parts();
     let cut = parts.extensions.get::<CutAfter>().map(|cut| cut.0);
+    let protocols = match parts.extensions.get::<OnlyV4>() {
+        Some(OnlyV4) => &["v4.channel.k8s.io"][..],
+        None => &["v5.channel.k8s.io", "v4.channel.k8s.io"],
+    };
     let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, &()).await;
     let upgrade = upgrade.map_err(|_| ApiError::bad_request("Upgrade request required"))?;
     let upgrade = upgrade
-        .protocols(["v5.channel.k8s.io", "v4.channel.k8s.io"])
+        .protocols(protocols.iter().copied())
         .max_message_size(LARGEST_FRAME);
     let Some(protocol) = upgrade.selected_protocol() else {
         return Err(ApiError::new(

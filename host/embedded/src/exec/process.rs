@@ -1,11 +1,14 @@
 //! The process of an exec: started with pipes or on a terminal, read until it and its output have ended.
 
+use std::io::PipeReader;
+use std::os::fd::OwnedFd;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::AsyncReadExt;
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::io::{AsyncReadExt, DuplexStream};
+use tokio::net::unix::pipe;
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 use tokio_util::sync::CancellationToken;
 
 use super::Channels;
@@ -15,9 +18,20 @@ use crate::kubelet::{Instance, StartFailure, exit_code};
 /// How long output may be silent after the process ended, if something it left behind keeps the pipe open.
 const LEFTOVER_OUTPUT: Duration = Duration::from_millis(500);
 
+/// What containerd's FIFO holds, before the pipe.
+const FIFO: usize = 64 * 1024;
+
 pub(super) enum Input {
-    Pipe(Option<ChildStdin>),
+    Fifo(Option<DuplexStream>),
     Terminal(Arc<Terminal>),
+}
+
+/// From the FIFO to the pipe of a process that is not on a terminal.
+pub(super) struct Feed {
+    fifo: Option<DuplexStream>,
+    pipe: Option<pipe::Sender>,
+    /// The reading end, which containerd's shim keeps too: a write never fails because the process has gone.
+    _reader: Option<PipeReader>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +60,7 @@ pub(super) struct Ending {
 
 pub(super) struct Process {
     pub(super) input: Input,
+    pub(super) feed: Feed,
     pub(super) output: Output,
     pub(super) ending: Ending,
 }
@@ -60,6 +75,12 @@ pub(super) fn start(
         program: program.clone(),
         why: error.to_string(),
     };
+    let mut feed = Feed {
+        fifo: None,
+        pipe: None,
+        _reader: None,
+    };
+    let mut input = Input::Fifo(None);
     let (mut child, terminal) = if channels.tty {
         let (terminal, end) = Terminal::open().map_err(failure)?;
         let mut command = on_terminal(instance, arguments)?;
@@ -70,19 +91,29 @@ pub(super) fn start(
         (command.spawn().map_err(failure)?, Some(Arc::new(terminal)))
     } else {
         let mut command = instance.launch.command(arguments)?;
-        command.stdin(if channels.stdin { Stdio::piped() } else { Stdio::null() });
+        if channels.stdin {
+            let (reader, writer) = std::io::pipe().map_err(failure)?;
+            command.stdin(reader.try_clone().map_err(failure)?);
+            let (writing, reading) = tokio::io::duplex(FIFO);
+            input = Input::Fifo(Some(writing));
+            feed = Feed {
+                fifo: Some(reading),
+                pipe: Some(pipe::Sender::from_owned_fd(OwnedFd::from(writer)).map_err(failure)?),
+                _reader: Some(reader),
+            };
+        }
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         (command.spawn().map_err(failure)?, None)
     };
     let group = child.id().and_then(|id| i32::try_from(id).ok()).unwrap_or_default();
     instance.add_exec(group);
     let exited = CancellationToken::new();
-    let (input, pipes) = match terminal {
-        Some(terminal) => (Input::Terminal(terminal.clone()), Pipes::Terminal(terminal)),
-        None => (
-            Input::Pipe(child.stdin.take()),
-            Pipes::Two(child.stdout.take(), child.stderr.take()),
-        ),
+    let pipes = match terminal {
+        Some(terminal) => {
+            input = Input::Terminal(terminal.clone());
+            Pipes::Terminal(terminal)
+        }
+        None => Pipes::Two(child.stdout.take(), child.stderr.take()),
     };
     let output = Output {
         pipes,
@@ -90,6 +121,7 @@ pub(super) fn start(
     };
     Ok(Process {
         input,
+        feed,
         output,
         ending: Ending {
             child,
@@ -175,6 +207,20 @@ async fn read_pipes(pipes: &mut Pipes, buffer: &mut [u8], other: &mut [u8]) -> O
     }
 }
 
+impl Feed {
+    /// Until the end of input.
+    pub(super) async fn run(&mut self) {
+        if let (Some(fifo), Some(pipe)) = (&mut self.fifo, &mut self.pipe)
+            && let Err(error) = tokio::io::copy(fifo, pipe).await
+        {
+            tracing::debug!(%error, "embedded exec: input");
+        }
+        // the end of input for the process
+        self.pipe = None;
+        self.fifo = None;
+    }
+}
+
 impl Ending {
     pub(super) async fn wait(&mut self) -> i32 {
         let status = self.child.wait().await;
@@ -189,14 +235,20 @@ impl Process {
     pub(super) async fn run_alone(self) {
         let Self {
             input,
+            mut feed,
             mut output,
             mut ending,
         } = self;
         drop(input);
+        // what is in the FIFO still goes to the process, and then the end of input; for a terminal there is nothing to do
+        let feeding = feed.run();
         let drain = async {
             let mut buffer = vec![0; 16 * 1024];
             while output.read(&mut buffer).await.is_some() {}
         };
-        tokio::join!(drain, ending.wait());
+        tokio::select! {
+            _ = async { tokio::join!(drain, ending.wait()) } => {}
+            () = async { feeding.await; std::future::pending().await } => {}
+        }
     }
 }

@@ -116,7 +116,37 @@ async fn faults() {
     assert_eq!(api.cluster().inspect(ID).await.unwrap_err().kind, Kind::Unavailable);
 }
 
-/// S-301..S-303, R-06, R-07, G-20
+/// S-306
+#[tokio::test(start_paused = true)]
+async fn remove_volume_is_refused() {
+    for method in [Method::GET, Method::DELETE] {
+        let api = api();
+        api.fail(method, "pv-b", Fault::status(403, "Forbidden", "no"));
+        let error = api.cluster().remove_volume("pv-b", true).await.unwrap_err();
+        assert_eq!(error.to_string(), "permission denied: no");
+        assert!(api.get("persistentvolumeclaims/pv-b").is_some());
+    }
+}
+
+/// C-16: by force nobody waits for the node; without it the cluster's own grace holds, and a second try is fine.
+#[tokio::test(start_paused = true)]
+async fn grace_of_a_lost_pod() {
+    let api = api();
+    let mut pod = api.get(&format!("pods/{POD}")).unwrap();
+    pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:30Z");
+    api.put(&format!("pods/{POD}"), pod.clone());
+    for (force, grace) in [(true, json!(0)), (false, Value::Null)] {
+        api.cluster().remove(ID, force, false).await.unwrap();
+        let deletion = api.deletions().pop().unwrap();
+        assert_eq!(
+            (&deletion["gracePeriodSeconds"], &deletion["preconditions"]["uid"]),
+            (&grace, &json!("u1"))
+        );
+        api.put(&format!("pods/{POD}"), pod.clone());
+    }
+}
+
+/// S-301..S-303, R-06, R-07, G-20, C-27
 #[tokio::test(start_paused = true)]
 async fn remove_volume() {
     let api = api();

@@ -67,6 +67,15 @@ fn table() {
     for failure in [Failure::Transport("refused".into()), Failure::Timeout] {
         assert_eq!(failure.to_error().kind, Kind::Unavailable);
     }
+    // the store's own words, which come as an internal error
+    for text in [
+        "etcdserver: request is too large",
+        "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2100000 vs. 2097152)",
+    ] {
+        let failure = answer(500, &status("InternalError", text));
+        assert_eq!(failure.to_error().kind, Kind::InvalidArgument);
+        assert!(failure.retry().is_none() && failure.outcome_unknown());
+    }
     // N-01
     assert_eq!(Failure::BadName("a/b".into()).to_error().kind, Kind::NotFound);
 }
@@ -116,6 +125,11 @@ fn what_is_tried_again() {
     }
     let asked = json!({ "kind": "Status", "reason": "TooManyRequests", "details": { "retryAfterSeconds": 7 } });
     assert_eq!(answer(429, &asked).retry(), Some(Duration::from_secs(7)));
+    let protobuf = Failure::from_answer(404, None, include_bytes!("../../testdata/status.pb"));
+    assert_eq!(
+        protobuf.to_error().to_string(),
+        "resource not found: pods \"none\" not found"
+    );
     let header = Failure::from_answer(429, Some(Duration::from_secs(3)), b"");
     assert_eq!(header.retry(), Some(Duration::from_secs(3)));
 }
@@ -131,6 +145,7 @@ fn pages_through_the_library() {
     );
 }
 
+/// WG-26, G-51: the API server's text is passed on, but not without end.
 #[test]
 fn long_details_are_cut_at_a_character() {
     let error = answer(422, &status("Invalid", &"é".repeat(5000))).to_error();

@@ -44,6 +44,16 @@ pub struct Output {
     status: StatusReader,
     rest: Option<Event>,
     drain_until: Option<Instant>,
+    lost: bool,
+}
+
+/// No connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenError {
+    /// The runtime's text.
+    pub text: String,
+    /// The request was not refused: the command may run all the same.
+    pub may_run: bool,
 }
 
 /// Why standard input could not be closed.
@@ -66,6 +76,19 @@ pub async fn open(
     stdin: bool,
     patience: Duration,
 ) -> Result<(Input, Output), String> {
+    let opened = try_open(cluster, target, argv, tty, stdin, patience).await;
+    opened.map_err(|error| error.text)
+}
+
+/// [`open`], with an error that tells whether the command may have started.
+pub async fn try_open(
+    cluster: &Cluster,
+    target: &Target,
+    argv: &[String],
+    tty: bool,
+    stdin: bool,
+    patience: Duration,
+) -> Result<(Input, Output), OpenError> {
     let params = AttachParams {
         container: Some(target.container.clone()),
         stdin,
@@ -80,10 +103,19 @@ pub async fn open(
         let error = match tokio::time::timeout(OPEN_TIMEOUT, connect(cluster, target, argv, &params)).await {
             Ok(Ok(connection)) => return Ok(split(connection)),
             Ok(Err(error)) => error,
-            Err(_) => return Err("the API server did not answer the exec request in time".to_owned()),
+            Err(_) => {
+                return Err(OpenError {
+                    text: "the API server did not answer the exec request in time".to_owned(),
+                    may_run: true,
+                });
+            }
         };
-        if !refused_for_now(&error) || Instant::now() + pause > give_up {
-            return Err(text(&error));
+        let refused = refused_for_now(&error);
+        if !refused || Instant::now() + pause > give_up {
+            return Err(OpenError {
+                text: text(&error),
+                may_run: !refused && !matches!(error, kube::Error::Api(_)),
+            });
         }
         tracing::debug!(pod = %target.pod, error = %text(&error), "exec refused, trying again");
         tokio::time::sleep(pause).await;
@@ -146,9 +178,9 @@ impl Input {
         let mut data = data;
         while !data.is_empty() {
             let part = data.split_to(data.len().min(MAX_FRAME));
-            self.send(STDIN, &part).await?;
+            self.sink.feed(frame(STDIN, &part)).await?;
         }
-        Ok(())
+        self.sink.flush().await
     }
 
     /// End of standard input.
@@ -171,11 +203,15 @@ impl Input {
     }
 
     async fn send(&mut self, channel: u8, payload: &[u8]) -> Result<(), WsError> {
-        let mut frame = BytesMut::with_capacity(payload.len() + 1);
-        frame.put_u8(channel);
-        frame.put_slice(payload);
-        self.sink.send(Message::Binary(frame.freeze())).await
+        self.sink.send(frame(channel, payload)).await
     }
+}
+
+fn frame(channel: u8, payload: &[u8]) -> Message {
+    let mut frame = BytesMut::with_capacity(payload.len() + 1);
+    frame.put_u8(channel);
+    frame.put_slice(payload);
+    Message::Binary(frame.freeze())
 }
 
 impl Output {
@@ -185,7 +221,13 @@ impl Output {
             status: StatusReader::default(),
             rest: None,
             drain_until: None,
+            lost: false,
         }
+    }
+
+    /// After [`Event::End`]: the connection was lost before anything was said about the end, so the command may run on.
+    pub fn lost(&self) -> bool {
+        self.lost
     }
 
     /// What comes next; after [`Event::End`] nothing does. Cancel safe.
@@ -244,75 +286,11 @@ impl Output {
     }
 
     fn end(&mut self, lost: &str) -> Event {
+        self.lost = !self.status.seen();
         let outcome: Outcome = self.status.finish(lost);
         Event::End(outcome)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn frame(channel: u8, payload: &[u8]) -> Result<Message, WsError> {
-        let mut bytes = vec![channel];
-        bytes.extend_from_slice(payload);
-        Ok(Message::Binary(bytes.into()))
-    }
-
-    async fn read(frames: Vec<Result<Message, WsError>>, stay_open: bool) -> (Vec<u8>, Outcome) {
-        let stream = futures::stream::iter(frames);
-        let mut output = if stay_open {
-            Output::new(Box::pin(stream.chain(futures::stream::pending())))
-        } else {
-            Output::new(Box::pin(stream))
-        };
-        let mut bytes = Vec::new();
-        loop {
-            match output.next().await {
-                Event::Stdout(data) | Event::Stderr(data) => {
-                    assert!(data.len() <= MAX_FRAME && !data.is_empty());
-                    bytes.extend_from_slice(&data);
-                }
-                Event::End(outcome) => return (bytes, outcome),
-            }
-        }
-    }
-
-    /// C-01
-    #[tokio::test]
-    async fn no_status_is_a_failure() {
-        for last in [Ok(Message::Close(None)), Err(WsError::ConnectionClosed)] {
-            let (bytes, outcome) = read(vec![frame(STDOUT, b"part1\n"), last], false).await;
-            assert_eq!(bytes, b"part1\n");
-            assert!(matches!(outcome, Outcome::Failed(_)));
-        }
-        assert!(matches!(read(vec![], false).await.1, Outcome::Failed(_)));
-    }
-
-    /// C-03
-    #[tokio::test(start_paused = true)]
-    async fn status_before_output() {
-        for stay_open in [true, false] {
-            let mut frames = vec![frame(STATUS, br#"{"status":"Success"}"#)];
-            frames.extend((0..3).map(|_| frame(STDOUT, &[b'x'; 1024])));
-            let (bytes, outcome) = read(frames, stay_open).await;
-            assert_eq!((bytes.len(), outcome), (3072, Outcome::Exited(0)));
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn large_frames_and_noise() {
-        let frames = vec![
-            frame(STDOUT, b""),
-            Ok(Message::Binary(Bytes::new())),
-            Ok(Message::Ping(Bytes::new())),
-            frame(9, b"?"),
-            frame(STDOUT, &[1; 100_000]),
-            frame(STATUS, br#"{"status":"#),
-            frame(STDERR, &[2; 5]),
-            frame(STATUS, br#""Success"}"#),
-        ];
-        let (bytes, outcome) = read(frames, true).await;
-        assert_eq!((bytes.len(), outcome), (100_005, Outcome::Exited(0)));
-    }
-}
+mod tests;

@@ -164,6 +164,33 @@ mod tests {
         );
     }
 
+    /// G-13, S-616: Kubernetes' text; a later attempt may succeed only where the API server said so, or said nothing.
+    #[tokio::test(start_paused = true)]
+    async fn refusals() {
+        use crate::fake::{FakeApi, Fault};
+        use http::Method;
+        let throttled = || Fault::status(429, "TooManyRequests", "slow down");
+        let down = || Fault::status(503, "ServiceUnavailable", "no endpoints");
+        let forbidden = || Fault::status(403, "Forbidden", "not yours");
+        let cases: [(&dyn Fn() -> Fault, &str, bool); 4] = [
+            (&throttled, "slow down", true),
+            (&down, "no endpoints", true),
+            (&|| Fault::Lost, "connection reset", true),
+            (&forbidden, "not yours", false),
+        ];
+        for (fault, text, retryable) in cases {
+            let api = FakeApi::default();
+            for _ in 0..200 {
+                api.fail(Method::GET, "pods/workload-p", fault());
+            }
+            let refusal = resolve(&api.cluster(), "workload-p").await.unwrap_err();
+            assert!(refusal.message.contains(text), "{refusal:?}");
+            assert_eq!(refusal.retryable, retryable, "{refusal:?}");
+        }
+        let missing = resolve(&FakeApi::default().cluster(), "workload-p").await.unwrap_err();
+        assert_eq!(missing, Refusal::not_found("workload-p"));
+    }
+
     #[test]
     fn names_to_try() {
         assert_eq!(candidates("workload-x"), ["workload-x"]);

@@ -1,7 +1,7 @@
 //! What the pod's status says about one container, as far as its log is concerned (pure).
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, Pod};
 
 /// Where the container is in its life.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,8 +10,8 @@ pub(super) enum Life {
     Waiting(String),
     /// It has not started and never will.
     Never(String),
-    /// It runs, with this id.
-    Running(String),
+    /// It runs.
+    Running,
     /// It has ended, at this time.
     Ended(Option<Timestamp>),
 }
@@ -26,6 +26,49 @@ pub(super) fn exists(pod: &Pod, name: &str) -> bool {
     })
 }
 
+/// Whether a new instance may follow one that ended: a native sidecar.
+pub(super) fn restarts(pod: &Pod, name: &str) -> bool {
+    let inits = pod.spec.as_ref().and_then(|spec| spec.init_containers.as_deref());
+    let mut inits = inits.unwrap_or_default().iter();
+    inits.any(|init| init.name == name && init.restart_policy.as_deref() == Some("Always"))
+}
+
+/// It has ended and a new instance may take its place at any moment, so that a request for its log may get another one.
+pub(super) fn between_instances(pod: &Pod, name: &str) -> bool {
+    let status = pod.status.as_ref();
+    let over = status.is_some_and(|status| matches!(status.phase.as_deref(), Some("Succeeded" | "Failed")));
+    let ended = entry(pod, name)
+        .and_then(|entry| entry.state.as_ref())
+        .is_some_and(|state| state.terminated.is_some());
+    ended && restarts(pod, name) && !over && pod.metadata.deletion_timestamp.is_none()
+}
+
+/// Ids of the instances that have a log: the one read by default, and the one before it.
+pub(super) fn instances(pod: &Pod, name: &str) -> (Option<String>, Option<String>) {
+    let Some(entry) = entry(pod, name) else {
+        return (None, None);
+    };
+    let terminated = |state: &Option<ContainerState>| {
+        let id = state.as_ref()?.terminated.as_ref()?.container_id.clone();
+        id.filter(|id| !id.is_empty())
+    };
+    let running = entry.state.as_ref().is_some_and(|state| state.running.is_some());
+    let (state, last) = (terminated(&entry.state), terminated(&entry.last_state));
+    let current = if running {
+        entry.container_id.clone()
+    } else {
+        state.or_else(|| last.clone())
+    };
+    (current.filter(|id| !id.is_empty()), last)
+}
+
+fn entry<'a>(pod: &'a Pod, name: &str) -> Option<&'a ContainerStatus> {
+    let status = pod.status.as_ref()?;
+    let regular = status.container_statuses.iter().flatten();
+    let mut all = regular.chain(status.init_container_statuses.iter().flatten());
+    all.find(|entry| entry.name == name)
+}
+
 /// When deletion was asked for; `None` when it was not.
 pub(super) fn deletion_asked_at(pod: &Pod) -> Option<Timestamp> {
     let at = pod.metadata.deletion_timestamp.as_ref()?.0;
@@ -38,17 +81,11 @@ pub(super) fn life(pod: &Pod, name: &str) -> Life {
     let status = pod.status.as_ref();
     let phase = status.and_then(|status| status.phase.as_deref()).unwrap_or_default();
     let over = matches!(phase, "Succeeded" | "Failed");
-    let entry = status.and_then(|status| {
-        let regular = status.container_statuses.iter().flatten();
-        regular
-            .chain(status.init_container_statuses.iter().flatten())
-            .find(|entry| entry.name == name)
-    });
-    let life = entry.map_or_else(|| Life::Waiting(String::new()), of_entry);
+    let life = entry(pod, name).map_or_else(|| Life::Waiting(String::new()), of_entry);
     let (life, reason) = match life {
         Life::Waiting(reason) if reason.is_empty() => (Life::Waiting(String::new()), pod_reason(pod, phase)),
         Life::Waiting(reason) => (Life::Waiting(reason.clone()), reason),
-        Life::Running(_) if over => return Life::Ended(None),
+        Life::Running if over => return Life::Ended(None),
         other => return other,
     };
     match life {
@@ -64,12 +101,11 @@ pub(super) fn life(pod: &Pod, name: &str) -> Life {
 }
 
 fn of_entry(entry: &ContainerStatus) -> Life {
-    let id = entry.container_id.clone().unwrap_or_default();
     let Some(state) = &entry.state else {
         return Life::Waiting(String::new());
     };
     if state.running.is_some() {
-        return Life::Running(id);
+        return Life::Running;
     }
     let last = entry.last_state.as_ref().and_then(|state| state.terminated.as_ref());
     if let Some(terminated) = state.terminated.as_ref().or(last) {
@@ -146,11 +182,11 @@ mod tests {
             ),
             (
                 json!({ "phase": "Running", "containerStatuses": entry(json!({ "running": {} })) }),
-                Life::Running("x://1".into()),
+                Life::Running,
             ),
             (
                 json!({ "phase": "Pending", "initContainerStatuses": entry(json!({ "running": {} })) }),
-                Life::Running("x://1".into()),
+                Life::Running,
             ),
             (
                 json!({ "phase": "Failed", "containerStatuses": entry(json!({ "running": {} })) }),
@@ -165,5 +201,60 @@ mod tests {
         for (status, want) in cases {
             assert_eq!(seen(status.clone()), want, "{status}");
         }
+    }
+
+    /// Which instance is read by default, and which as the previous one, as the kubelet chooses.
+    #[test]
+    fn logs_of_instances() {
+        let ended = |id: &str| json!({ "terminated": { "exitCode": 1, "containerID": id } });
+        let waiting = json!({ "waiting": { "reason": "CrashLoopBackOff" } });
+        for (id, state, last, want) in [
+            ("b", json!({ "running": {} }), json!({}), (Some("b"), None)),
+            ("b", json!({ "running": {} }), ended("a"), (Some("b"), Some("a"))),
+            ("b", ended("b"), ended("a"), (Some("b"), Some("a"))),
+            ("b", waiting.clone(), ended("b"), (Some("b"), Some("b"))),
+            ("", waiting, json!({}), (None, None)),
+        ] {
+            let pod = json!({ "metadata": {}, "status": { "initContainerStatuses": [{
+                "name": "side", "image": "", "imageID": "", "ready": false, "restartCount": 0, "containerID": id,
+                "state": state, "lastState": last,
+            }] } });
+            let (current, last) = instances(&serde_json::from_value(pod).unwrap(), "side");
+            assert_eq!((current.as_deref(), last.as_deref()), want, "{id} {state}");
+        }
+        assert_eq!(instances(&Pod::default(), "side"), (None, None));
+    }
+
+    #[test]
+    fn between() {
+        let pod = |state: Value, status: Value, metadata: Value| {
+            let mut pod = json!({ "metadata": metadata, "status": status, "spec": {
+                "containers": [], "initContainers": [{ "name": "main", "restartPolicy": "Always" }],
+            } });
+            pod["status"]["initContainerStatuses"] = entry(state);
+            between_instances(&serde_json::from_value(pod).unwrap(), "main")
+        };
+        let (ended, waiting) = (json!({ "terminated": { "exitCode": 0 } }), json!({ "waiting": {} }));
+        assert!(pod(ended.clone(), json!({ "phase": "Running" }), json!({})));
+        assert!(!pod(waiting, json!({ "phase": "Running" }), json!({})));
+        assert!(!pod(ended.clone(), json!({ "phase": "Succeeded" }), json!({})));
+        assert!(!pod(
+            ended,
+            json!({}),
+            json!({ "deletionTimestamp": "2024-05-01T00:00:00Z" })
+        ));
+    }
+
+    #[test]
+    fn only_native_sidecars_restart() {
+        let pod = json!({ "metadata": {}, "spec": {
+            "containers": [{ "name": "main" }],
+            "initContainers": [{ "name": "init" }, { "name": "side", "restartPolicy": "Always" }],
+        } });
+        let pod = serde_json::from_value(pod).unwrap();
+        assert_eq!(
+            ["main", "init", "side"].map(|name| restarts(&pod, name)),
+            [false, false, true]
+        );
     }
 }

@@ -3,7 +3,7 @@
 use http::Method;
 
 use super::*;
-use crate::fake::{FakeApi, Fault};
+use crate::fake::{FakeApi, Fault, ID, POD};
 
 fn page(names: &[&str], token: &str) -> Fault {
     let item = |name: &&str| json!({ "metadata": { "name": name, "labels": { "workload_key": *name, "agyn.io/workload-id": *name } } });
@@ -52,12 +52,47 @@ async fn never_a_part() {
     );
 }
 
+/// S-107: nothing is remembered between two calls.
+#[tokio::test(start_paused = true)]
+async fn every_query_asks() {
+    let api = FakeApi::default();
+    let pod = |phase: &str| {
+        json!({ "metadata": { "name": POD, "labels": { "workload_key": phase, "agyn.io/workload-id": ID } },
+            "spec": { "containers": [{ "name": "main" }] }, "status": { "phase": phase } })
+    };
+    let cluster = api.cluster();
+    for phase in ["Pending", "Running", "Failed"] {
+        api.put(&format!("pods/{POD}"), pod(phase));
+        assert_eq!(cluster.inspect(ID).await.unwrap().phase, phase.to_lowercase());
+        assert_eq!(cluster.labels(ID).await.unwrap()["workload_key"], phase);
+        assert_eq!(cluster.list().await.unwrap(), [(POD.to_owned(), phase.to_owned())]);
+        let running = cluster.find_by_labels(&Labels::new(), false).await.unwrap();
+        assert_eq!(running.len(), usize::from(phase == "Running"));
+    }
+    assert_eq!(api.log().len(), 12);
+}
+
+/// G-25: a call that is never answered ends after its own limit; many at once are not held back on this side.
+#[tokio::test(start_paused = true)]
+async fn limits_of_a_call() {
+    let api = FakeApi::default();
+    let before = tokio::time::Instant::now();
+    let inspections = (0..300).map(|_| async { api.cluster().inspect(ID).await.unwrap_err().kind });
+    let kinds = futures::future::join_all(inspections).await;
+    assert!(kinds.iter().all(|kind| *kind == runner_core::Kind::NotFound));
+    assert_eq!(before.elapsed(), std::time::Duration::ZERO);
+    api.fail(Method::GET, POD, Fault::Hang);
+    let error = api.cluster().inspect(ID).await.unwrap_err();
+    assert_eq!(error.kind, runner_core::Kind::Unavailable);
+    assert_eq!(before.elapsed(), std::time::Duration::from_secs(30));
+}
+
 /// S-211..S-214, G-23, G-24
 #[tokio::test(start_paused = true)]
 async fn selections() {
     let api = FakeApi::default();
     let pod = |phase: &str, claim: &str, id: Option<&str>| {
-        json!({ "metadata": { "name": "n", "labels": { "agyn.io/workload-id": id } }, "status": { "phase": phase },
+        json!({ "metadata": { "name": "n", "labels": id.map(|id| json!({ "agyn.io/workload-id": id })).unwrap_or(json!({})) }, "status": { "phase": phase },
             "spec": { "volumes": [{ "persistentVolumeClaim": { "claimName": claim } }] } })
     };
     api.put("pods/1", pod("Running", "pv", Some("one")));

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{Attempt, CREATE_BUDGET};
-use crate::client::{Call, Cluster};
+use crate::client::{Call, Cluster, Shape};
 use crate::error::Failure;
 use crate::json::meta;
 use crate::volumes::{PlannedClaim, reuse};
@@ -33,7 +33,7 @@ impl Attempt {
     pub(super) async fn create_claim(&self, manifest: &Value, gone: &CancellationToken) -> Result<()> {
         let name = meta(manifest, "name").unwrap_or_default();
         let path = self.cluster.path(CLAIMS, None).map_err(|f| self.error(f))?;
-        let call = Call::create(path, manifest);
+        let call = Call::create(path, manifest).lean(Shape::Metadata);
         let mut tries = self.cluster.tries(CREATE_BUDGET);
         loop {
             let failure = match self.write(&call, gone).await {

@@ -3,15 +3,14 @@
 
 use futures::future;
 use runner_core::{Error, labels};
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{Attempt, CREATE_BUDGET, LATE, Made};
-use crate::client::Call;
+use crate::client::{Call, Shape, found};
 use crate::error::Failure;
-use crate::json::{annotation, meta};
 use crate::retry::Retry;
 use crate::secrets::PlannedSecret;
+use crate::wire::Object;
 
 /// Why an object was not created, and whether it may be there all the same.
 pub(super) struct NotCreated {
@@ -60,8 +59,24 @@ impl Attempt {
             unknown: false,
         };
         let path = self.cluster.path("secrets", None).map_err(known)?;
-        let call = Call::create(path, &secret.to_manifest(&self.id));
-        self.create("secrets", &secret.name, &call, gone).await
+        let call = Call::create(path, &secret.to_manifest(&self.id)).lean(Shape::Metadata);
+        match self.create("secrets", &secret.name, &call, gone).await {
+            Err(refused) if refused.failure.is_already_exists() && self.frees(&secret.name).await => {
+                self.create("secrets", &secret.name, &call, gone).await
+            }
+            result => result,
+        }
+    }
+
+    /// The Secret of that name was left by a start that is over, and is gone now (WG-06).
+    async fn frees(&self, secret: &str) -> bool {
+        match self.cluster.free_secret(&self.pod_name, secret).await {
+            Ok(free) => free,
+            Err(failure) => {
+                tracing::warn!(secret, error = %failure, "a secret in the way of a start cannot be looked at");
+                false
+            }
+        }
     }
 
     /// Create an object of this attempt and answer its uid. After a try whose outcome is unknown the object is read
@@ -77,15 +92,13 @@ impl Attempt {
         let mut unknown = false;
         loop {
             let failure = match self.write(call, gone).await {
-                Ok(object) => return Ok(meta(&object, "uid").unwrap_or_default().to_owned()),
+                Ok(object) => return Ok(object.metadata.uid),
                 Err(failure) => failure,
             };
             unknown |= failure.outcome_unknown();
             if unknown {
                 match self.read_once(resource, name).await {
-                    Ok(Some(object)) if self.is_ours(&object) => {
-                        return Ok(meta(&object, "uid").unwrap_or_default().to_owned());
-                    }
+                    Ok(Some(object)) if self.is_ours(&object) => return Ok(object.metadata.uid),
                     Ok(Some(_)) => {
                         // somebody else's; then ours cannot have been made
                         let exists = exists_already(resource, name);
@@ -106,27 +119,20 @@ impl Attempt {
 
     /// One write. Neither the caller's deadline nor its going away cuts it short: what it did would not be known, and a
     /// slow server would make the pod after its Secrets were removed. It gets [`LATE`] to come to its end.
-    pub(super) async fn write(&self, call: &Call, gone: &CancellationToken) -> Result<Value, Failure> {
+    pub(super) async fn write(&self, call: &Call, gone: &CancellationToken) -> Result<Object, Failure> {
         let late = async {
             gone.cancelled().await;
             tokio::time::sleep(LATE).await;
         };
         tokio::select! {
-            answer = self.writer.call(call) => answer,
+            answer = self.writer.read_once(call) => answer,
             () = late => Err(Failure::Timeout),
         }
     }
 
-    async fn read_once(&self, resource: &str, name: &str) -> Result<Option<Value>, Failure> {
-        match self
-            .cluster
-            .call(&Call::get(self.cluster.path(resource, Some(name))?))
-            .await
-        {
-            Ok(object) => Ok(Some(object)),
-            Err(failure) if failure.is_not_found() => Ok(None),
-            Err(failure) => Err(failure),
-        }
+    async fn read_once(&self, resource: &str, name: &str) -> Result<Option<Object>, Failure> {
+        let path = self.cluster.path(resource, Some(name))?;
+        found(self.cluster.read_once(&Call::get(path).lean(Shape::Metadata)).await)
     }
 
     /// Wait for the next try, or give the failure back when there is none. A caller that went away ends the wait.
@@ -147,8 +153,8 @@ impl Attempt {
     }
 
     /// Made by this attempt.
-    pub(super) fn is_ours(&self, object: &Value) -> bool {
-        annotation(object, labels::STARTUP_ATTEMPT) == Some(self.id.as_str())
+    pub(super) fn is_ours(&self, object: &Object) -> bool {
+        object.metadata.annotations.get(labels::STARTUP_ATTEMPT) == Some(&self.id)
     }
 
     /// What the caller sees; logged once, here (S-717). Neither shows a value of the workload (C-35).

@@ -5,16 +5,15 @@ use runner_core::Result;
 
 use super::create::NotCreated;
 use super::{Attempt, Made, ROLL_BACK_BUDGET, Started};
-use crate::json::meta;
 
 impl Attempt {
     /// The pod was not created, or nobody knows (W-324).
     pub(super) async fn give_up(&self, not_created: NotCreated, made: Vec<Made>) -> Result<Started> {
         let NotCreated { failure, unknown } = not_created;
         if unknown {
-            match self.unhurried().find("pods", &self.pod_name).await {
+            match self.unhurried().find_metadata("pods", &self.pod_name).await {
                 Ok(Some(pod)) if self.is_ours(&pod) => {
-                    return Ok(self.finish(meta(&pod, "uid").unwrap_or_default().to_owned(), made));
+                    return Ok(self.finish(pod.metadata.uid, made));
                 }
                 Ok(_) => {}
                 Err(unreadable) => {
@@ -29,10 +28,10 @@ impl Attempt {
 
     /// A Secret whose creation has an unknown outcome.
     pub(super) async fn resolve_secret(&self, name: &str) -> Option<Made> {
-        match self.unhurried().find("secrets", name).await {
+        match self.unhurried().find_metadata("secrets", name).await {
             Ok(Some(secret)) if self.is_ours(&secret) => Some(Made {
                 name: name.to_owned(),
-                uid: meta(&secret, "uid")?.to_owned(),
+                uid: secret.metadata.uid,
             }),
             Ok(_) => None,
             Err(failure) => {

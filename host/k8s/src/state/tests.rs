@@ -1,8 +1,17 @@
 //! The state tables (T-04) and the cases about what is told of a pod that does not run.
 
-use serde_json::json;
+use runner_core::labels::Labels;
+use serde_json::{Value, json};
 
 use super::*;
+
+fn workload(pod: &Value) -> Result<WorkloadState> {
+    super::workload(&object(pod))
+}
+
+fn object(pod: &Value) -> Object {
+    pod.clone().try_into().unwrap()
+}
 
 fn pod(status: Value) -> Value {
     json!({
@@ -43,10 +52,14 @@ fn at(seconds: i64, nanos: i32) -> Option<Time> {
     Some(Time { seconds, nanos })
 }
 
-/// S-240..S-244
+/// S-240..S-244, G-28: what a restarted container did before is not looked at.
 #[test]
 fn container_states() {
-    use ContainerState::{Running, Terminated, Unspecified, Waiting};
+    use ContainerState::{Terminated, Unspecified, Waiting};
+    let running = |started_at| ContainerState::Running {
+        started_at,
+        doubt: None,
+    };
     let waiting = |reason: Option<&str>, message: Option<&str>| Waiting {
         reason: reason.map(Into::into),
         message: message.map(Into::into),
@@ -54,15 +67,10 @@ fn container_states() {
     for (state, want) in [
         (
             json!({ "running": { "startedAt": "1970-01-01T00:00:01.5Z" } }),
-            Running {
-                started_at: at(1, 500_000_000),
-            },
+            running(at(1, 500_000_000)),
         ),
-        (json!({ "running": {} }), Running { started_at: None }),
-        (
-            json!({ "running": { "startedAt": null } }),
-            Running { started_at: None },
-        ),
+        (json!({ "running": {} }), running(None)),
+        (json!({ "running": { "startedAt": null } }), running(None)),
         (
             json!({ "waiting": { "reason": " ImagePullBackOff ", "message": " m " } }),
             waiting(Some("ImagePullBackOff"), Some("m")),
@@ -81,16 +89,20 @@ fn container_states() {
                 finished_at: at(2, 0),
             },
         ),
-        (
-            json!({ "waiting": {}, "running": {}, "terminated": {} }),
-            Running { started_at: None },
-        ),
+        (json!({ "waiting": {}, "running": {}, "terminated": {} }), running(None)),
         (json!({ "waiting": {}, "terminated": {} }), waiting(None, None)),
         (json!({}), Unspecified),
     ] {
         assert_eq!(main_state(with_main(state.clone())), want, "{state}");
     }
     assert_eq!(main_state(json!({ "phase": "Pending" })), Unspecified);
+    let mut restarted = with_main(json!({ "waiting": { "reason": "CrashLoopBackOff", "message": "back-off 10s" } }));
+    restarted["containerStatuses"][0]["lastState"] =
+        json!({ "terminated": { "exitCode": 137, "reason": "OOMKilled" } });
+    assert_eq!(
+        main_state(restarted),
+        waiting(Some("CrashLoopBackOff"), Some("back-off 10s"))
+    );
 }
 
 /// W-640, S-232..S-236, R-09
@@ -163,7 +175,7 @@ fn container_put_first() {
     );
     // S-106: without the annotation, or with a name that is not there, the first
     pod["metadata"]["annotations"] = json!({ "agyn.io/main-container": "other" });
-    assert_eq!(main_container_name(&pod).unwrap(), "mesh-proxy");
+    assert_eq!(main_container(&object(&pod)).unwrap().name, "mesh-proxy");
     pod["spec"]["containers"] = json!([]);
     assert_eq!(workload(&pod).unwrap_err().token, "pod_missing_containers");
 }
@@ -235,4 +247,118 @@ fn never_ran() {
         };
         assert_eq!(main_state(status), want);
     }
+}
+
+fn shown(pod: &Value) -> ObservedContainer {
+    let state = workload(pod).unwrap();
+    state
+        .containers
+        .into_iter()
+        .find(|c| c.role == ObservedRole::Main)
+        .unwrap()
+}
+
+fn doubt_of(pod: &Value) -> Option<(String, String)> {
+    match shown(pod).state {
+        ContainerState::Running { doubt, .. } => doubt,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// C-16, C-37, S-234, S-240: the phase and the container stay what they are, but not without a word. A pod that recovers
+/// says nothing any more.
+#[test]
+fn running_in_doubt() {
+    let running = || with_main(json!({ "running": {} }));
+    let mut seen = pod(running());
+    assert_eq!(doubt_of(&seen), None);
+    seen["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:30Z");
+    let deleting = "the pod is being deleted, to end by 2026-01-01T00:00:30Z";
+    assert_eq!(doubt_of(&seen), Some(("Terminating".into(), deleting.into())));
+    assert_eq!(workload(&seen).unwrap().phase, "running");
+    seen["status"]["reason"] = json!("NodeLost");
+    seen["status"]["message"] = json!("Node n which was running pod p is unresponsive");
+    seen["status"]["conditions"] = json!([
+        { "type": "Ready", "status": "False", "reason": "NodeStatusUnknown" },
+        { "type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager" },
+    ]);
+    let (reason, text) = doubt_of(&seen).unwrap();
+    assert_eq!(reason, "NodeLost");
+    assert_eq!(
+        text,
+        format!(
+            "{deleting}: not ready: NodeStatusUnknown: NodeLost: Node n which was running pod p is unresponsive: \
+             DisruptionTarget: DeletionByTaintManager"
+        )
+    );
+    // the node is lost and nobody has deleted the pod yet
+    seen["metadata"].as_object_mut().unwrap().remove("deletionTimestamp");
+    assert_eq!(doubt_of(&seen).unwrap().0, "NodeLost");
+    let mut recovered = pod(running());
+    recovered["status"]["conditions"] = json!([{ "type": "Ready", "status": "False", "reason": "ContainersNotReady" }]);
+    assert_eq!(doubt_of(&recovered), None);
+}
+
+/// C-37: a container that waits in a pod that is being deleted keeps its reason.
+#[test]
+fn waiting_in_a_pod_that_ends() {
+    let mut seen = pod(with_main(json!({ "waiting": { "reason": "ContainerCreating" } })));
+    seen["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:30Z");
+    let ContainerState::Waiting { reason, message } = shown(&seen).state else {
+        panic!()
+    };
+    assert_eq!(reason.as_deref(), Some("ContainerCreating"));
+    assert!(message.unwrap().starts_with("the pod is being deleted"));
+}
+
+/// C-18, C-17: a pull that backs off is WAITING with the kubelet's reason and the image of the spec, then it runs.
+#[test]
+fn pull_that_heals() {
+    let with = |state: Value| json!({ "phase": "Pending", "containerStatuses": [{ "name": "main", "image": "", "imageID": "", "state": state }] });
+    for reason in ["ErrImagePull", "ImagePullBackOff", "ErrImagePull"] {
+        let seen = pod(with(json!({ "waiting": { "reason": reason, "message": "m" } })));
+        let main = shown(&seen);
+        assert_eq!(main.image, "img");
+        assert_eq!(
+            main.state,
+            ContainerState::Waiting {
+                reason: Some(reason.into()),
+                message: Some("m".into())
+            }
+        );
+        assert_eq!(workload(&seen).unwrap().phase, "pending");
+    }
+    assert!(matches!(
+        shown(&pod(with_main(json!({ "running": {} })))).state,
+        ContainerState::Running { doubt: None, .. }
+    ));
+}
+
+/// C-20: an init container that failed is told with its code; main waits.
+#[test]
+fn failed_init() {
+    let seen = pod(json!({
+        "phase": "Failed",
+        "initContainerStatuses": [
+            { "name": "proxy", "state": { "terminated": { "exitCode": 0 } } },
+            { "name": "copy", "state": { "terminated": { "exitCode": 3, "reason": "Error", "message": "disk full" } } },
+        ],
+        "containerStatuses": [{ "name": "main", "state": { "waiting": { "reason": "PodInitializing" } } }],
+    }));
+    let state = workload(&seen).unwrap();
+    let copy = state.containers.iter().find(|c| c.role == ObservedRole::Init).unwrap();
+    let ContainerState::Terminated {
+        exit_code,
+        reason,
+        message,
+        ..
+    } = &copy.state
+    else {
+        panic!("{copy:?}")
+    };
+    assert_eq!(
+        (*exit_code, reason.as_deref(), message.as_deref()),
+        (3, Some("Error"), Some("disk full"))
+    );
+    assert!(matches!(&shown(&seen).state, ContainerState::Waiting { reason: Some(r), .. } if r == "PodInitializing"));
 }

@@ -15,6 +15,9 @@ pub(crate) type Client = RunnerServiceClient<Channel>;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longer than the runner gives a call of Kubernetes, so that its own error arrives.
 const CALL_TIMEOUT: Duration = Duration::from_secs(90);
+const KEEPALIVE: Duration = Duration::from_secs(30);
+/// Bytes that a stream may be ahead of its reader.
+const WINDOW: u32 = 1 << 20;
 
 /// What all client commands share.
 #[derive(Debug, clap::Args)]
@@ -32,9 +35,20 @@ pub(crate) struct Connection {
 impl Connection {
     /// Connect now, so that a runner that is not there is told apart from one that refuses.
     pub(crate) async fn connect(&self) -> anyhow::Result<Client> {
+        self.open(Endpoint::from(self.addr.clone()).timeout(CALL_TIMEOUT)).await
+    }
+
+    /// The same for streams, which may be silent for as long as they like; a runner that is gone is noticed all the same.
+    pub(crate) async fn connect_for_streams(&self) -> anyhow::Result<Client> {
         let endpoint = Endpoint::from(self.addr.clone())
-            .connect_timeout(CONNECT_TIMEOUT)
-            .timeout(CALL_TIMEOUT);
+            .tcp_keepalive(Some(KEEPALIVE))
+            .initial_stream_window_size(WINDOW)
+            .initial_connection_window_size(WINDOW);
+        self.open(endpoint).await
+    }
+
+    async fn open(&self, endpoint: Endpoint) -> anyhow::Result<Client> {
+        let endpoint = endpoint.connect_timeout(CONNECT_TIMEOUT);
         let channel = endpoint.connect().await.map_err(|error| {
             let error = anyhow!(error);
             let cause = error.root_cause();

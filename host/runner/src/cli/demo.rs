@@ -11,21 +11,23 @@ use runner_embedded::{Embedded, NOTICE};
 use runner_sandbox::{Document, Revision};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tonic::Code;
 use tonic::transport::Channel;
 
 use super::output::text;
 use crate::config::{PlanConfig, PlanOptions};
-use crate::proto::runner_v1::exec_request::Msg;
 use crate::proto::runner_v1::runner_service_client::RunnerServiceClient;
 use crate::proto::runner_v1::*;
 use crate::{convert, plan, policy, server};
+
+mod streams;
 
 /// A catalog as an operator writes it; its format is the catalog plugin's business.
 const CATALOG: &str = include_str!("../../../../plugins/catalog-yaml/examples/catalog.yaml");
 
 const SCRIPT: &str = "for n in 1 2 3; do echo working $n; sleep 0.2; done; echo ready; exec sleep 600";
-const LAST_LINE: &str = "ready\n";
+const LOG: &str = "working 1\nworking 2\nworking 3\nready\n";
 const STEP_LIMIT: Duration = Duration::from_secs(30);
 
 /// Show the main job on the embedded cluster.
@@ -97,6 +99,8 @@ impl Serving {
             revision,
             claim_defaults: config.claim_defaults.clone(),
             checked_volumes: false,
+            max_executions: 100,
+            tasks: TaskTracker::new(),
             sweep: None,
         };
         let server = tokio::spawn(server::run(parts, listener, shutdown.clone()));
@@ -150,12 +154,24 @@ async fn workload_tour(serving: &Serving, config: &PlanConfig, revision: &Revisi
     text("4. InspectWorkload: main is RUNNING");
 
     text("5. StreamWorkloadLogs, following:");
-    follow(&mut client, &id).await?;
+    streams::follow(&mut client, &id, LOG).await?;
 
     text("6. Exec: sh -c 'echo hello from inside; exit 7'");
-    exec(&mut client, &target).await?;
+    let (stdout, code) = streams::exec(&mut client, &target, "echo hello from inside; exit 7").await?;
+    ensure!(stdout == "hello from inside\n", "stdout is {stdout:?}");
+    ensure!(code == 7, "the exit code is {code}");
+    text(format!("     stdout: {stdout}     exit code: {code}"));
 
-    text("7. Which plugin set which field of the pod:");
+    text("7. PutArchive: letter.txt, read back by Exec");
+    streams::put_file(&mut client, &id, "letter.txt", b"from outside\n").await?;
+    let (stdout, code) = streams::exec(&mut client, &target, "cat letter.txt").await?;
+    ensure!(
+        (stdout.as_str(), code) == ("from outside\n", 0),
+        "cat ended with {code}: {stdout:?}"
+    );
+    text(format!("     stdout: {}", stdout.trim_end()));
+
+    text("8. Which plugin set which field of the pod:");
     let settings = plan::Settings {
         namespace: "demo",
         claim_defaults: &config.claim_defaults,
@@ -179,7 +195,7 @@ async fn workload_tour(serving: &Serving, config: &PlanConfig, revision: &Revisi
         .await
         .context("StopWorkload")?;
     wait_gone(&mut client, &id).await?;
-    text("8. StopWorkload: the pod is gone, InspectWorkload answers NOT_FOUND");
+    text("9. StopWorkload: the pod is gone, InspectWorkload answers NOT_FOUND");
     Ok(())
 }
 
@@ -237,67 +253,6 @@ async fn poll(what: &str, mut done: impl AsyncFnMut() -> anyhow::Result<bool>) -
         ensure!(Instant::now() < until, "waited {} s for {what}", STEP_LIMIT.as_secs());
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    Ok(())
-}
-
-async fn follow(client: &mut RunnerServiceClient<Channel>, id: &WorkloadId) -> anyhow::Result<()> {
-    let request = StreamWorkloadLogsRequest {
-        workload_id: id.to_string(),
-        container_name: "main".to_owned(),
-        follow: true,
-        ..StreamWorkloadLogsRequest::default()
-    };
-    let mut stream = client.stream_workload_logs(request).await?.into_inner();
-    let mut log = Vec::new();
-    let read = async {
-        while !log.ends_with(LAST_LINE.as_bytes()) {
-            let message = stream.message().await?.context("the log ended before the last line")?;
-            if let Some(stream_workload_logs_response::Event::Chunk(chunk)) = message.event {
-                log.extend_from_slice(&chunk.data);
-            }
-        }
-        anyhow::Ok(())
-    };
-    tokio::time::timeout(STEP_LIMIT, read)
-        .await
-        .context("the log did not arrive")??;
-    let log = String::from_utf8(log)?;
-    ensure!(log == "working 1\nworking 2\nworking 3\nready\n", "the log is {log:?}");
-    for line in log.lines() {
-        text(format!("     {line}"));
-    }
-    Ok(())
-}
-
-async fn exec(client: &mut RunnerServiceClient<Channel>, target: &str) -> anyhow::Result<()> {
-    let start = ExecStartRequest {
-        target_id: target.to_owned(),
-        command_shell: "echo hello from inside; exit 7".to_owned(),
-        ..ExecStartRequest::default()
-    };
-    let requests = tokio_stream::once(ExecRequest {
-        msg: Some(Msg::Start(start)),
-    });
-    let mut events = client.exec(requests).await?.into_inner();
-    let mut stdout = Vec::new();
-    let read = async {
-        while let Some(message) = events.message().await? {
-            match message.event {
-                Some(exec_response::Event::Stdout(output)) => stdout.extend_from_slice(&output.data),
-                Some(exec_response::Event::Exit(exit)) => return Ok(exit),
-                Some(exec_response::Event::Error(error)) => bail!("{}: {}", error.code, error.message),
-                _ => {}
-            }
-        }
-        bail!("the stream ended without an exit event")
-    };
-    let exit = tokio::time::timeout(STEP_LIMIT, read)
-        .await
-        .context("the command did not end")??;
-    let stdout = String::from_utf8(stdout)?;
-    ensure!(stdout == "hello from inside\n", "stdout is {stdout:?}");
-    ensure!(exit.exit_code == 7, "the exit code is {}", exit.exit_code);
-    text(format!("     stdout: {}     exit code: {}", stdout, exit.exit_code));
     Ok(())
 }
 

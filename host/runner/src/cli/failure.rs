@@ -1,4 +1,5 @@
-//! Why a client command failed, and the exit code that scripts see: 1 failed, 2 wrong usage, 3 not found.
+//! Why a client command failed, and the exit code that scripts see: 1 failed, 2 wrong usage, 3 not found, 141 nobody
+//! reads the output any more.
 
 use thiserror::Error;
 use tonic::{Code, Status};
@@ -9,6 +10,8 @@ use super::output::plain;
 pub(crate) const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 const NOT_FOUND: u8 = 3;
+/// What a shell shows for a program that SIGPIPE ended.
+const PIPE_CLOSED: u8 = 141;
 
 /// An error with an exit code of its own.
 #[derive(Debug, Error)]
@@ -22,6 +25,9 @@ pub(crate) enum Failure {
     /// Some of several calls; each was reported when it failed.
     #[error("{failed} of {calls} failed")]
     Several { failed: usize, calls: usize, code: u8 },
+    /// Nobody reads the output any more; there is nobody to tell.
+    #[error("standard output is closed")]
+    PipeClosed,
 }
 
 impl From<Status> for Failure {
@@ -36,8 +42,14 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
         Some(Failure::Usage(_)) => USAGE,
         Some(Failure::Status(status)) if status.code() == Code::NotFound => NOT_FOUND,
         Some(Failure::Several { code, .. }) => *code,
+        Some(Failure::PipeClosed) => PIPE_CLOSED,
         Some(Failure::Status(_)) | None => FAILED,
     }
+}
+
+/// Whether to end without a word.
+pub(crate) fn is_silent(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(Failure::PipeClosed))
 }
 
 /// The error of several calls, with a code for each that failed: 3 when nothing is wrong but what was not found.

@@ -3,10 +3,11 @@
 //! Errors name fields and places, never values: a request holds environment values and passwords.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use anyhow::{Context, anyhow, bail};
 use prost::Message;
-use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, SerializeOptions};
+use prost_reflect::{DescriptorError, DescriptorPool, DynamicMessage, MessageDescriptor, SerializeOptions};
 use serde_json::Value;
 
 use crate::proto::DESCRIPTORS;
@@ -50,7 +51,11 @@ pub(crate) fn json(name: &str, message: &impl Message) -> anyhow::Result<Value> 
 }
 
 fn descriptor(name: &str) -> anyhow::Result<MessageDescriptor> {
-    DescriptorPool::decode(DESCRIPTORS)?
+    /// Decoded once: a stream shows many messages.
+    static POOL: LazyLock<Result<DescriptorPool, DescriptorError>> =
+        LazyLock::new(|| DescriptorPool::decode(DESCRIPTORS));
+    POOL.as_ref()
+        .map_err(|error| anyhow!("{error}"))?
         .get_message_by_name(&format!("agynio.api.runner.v1.{name}"))
         .with_context(|| format!("the message {name} is missing from this binary"))
 }

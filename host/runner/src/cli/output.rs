@@ -1,19 +1,21 @@
-//! What people see: text, tables, JSON and a progress line, decided here; the only place that prints.
+//! What people see: text, tables, JSON, bytes and a progress line, decided here; the only place that prints.
 //!
-//! Results go to standard output, everything else to standard error. Text of the cluster cannot steer the terminal.
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "this is where the program prints"
-)]
+//! Results go to standard output, everything else to standard error. Text of the cluster cannot steer the terminal, but for
+//! logs and the output of commands, which go through as they are. A reader that has gone away is no error.
 
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use anyhow::Context;
 use clap::ValueEnum;
 use comfy_table::{Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+
+use super::failure::{self, Failure};
 
 /// Form of the output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -27,18 +29,18 @@ pub(crate) enum Format {
 
 /// One line, or a block of lines.
 pub(crate) fn text(text: impl AsRef<str>) {
-    println!("{}", text.as_ref());
+    print(text.as_ref());
 }
 
 /// One JSON document.
 pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
-    println!("{}", serde_json::to_string_pretty(value)?);
+    print(&serde_json::to_string_pretty(value)?);
     Ok(())
 }
 
 /// Columns under a header; no borders, so that other tools can cut them.
 pub(crate) fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) {
-    println!("{}", table_text(header, rows));
+    print(&table_text(header, rows));
 }
 
 fn table_text<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
@@ -60,18 +62,79 @@ pub(crate) fn plain(text: &str) -> String {
 
 /// A remark that is no result.
 pub(crate) fn remark(text: &str) {
-    eprintln!("{text}");
+    tell(text);
 }
 
 /// One of several things that failed.
 pub(crate) fn problem(error: &str) {
-    eprintln!("runner-host: {}", plain(error));
+    tell(&format!("runner-host: {}", plain(error)));
 }
 
 /// The last line of a program that failed.
 pub(crate) fn failed(program: &str, error: &str, code: u8) -> ExitCode {
-    eprintln!("{program}: {error}");
+    tell(&format!("{program}: {error}"));
     ExitCode::from(code)
+}
+
+/// The end of a program that did what it should, unless its result could not be written.
+pub(crate) fn done(program: &str, code: u8) -> ExitCode {
+    if UNWRITTEN.load(Ordering::Relaxed) {
+        return failed(program, "standard output could not be written", failure::FAILED);
+    }
+    ExitCode::from(code)
+}
+
+/// When standard error is gone there is nobody to tell.
+fn tell(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
+static UNWRITTEN: AtomicBool = AtomicBool::new(false);
+
+fn print(text: &str) {
+    let written = writeln!(std::io::stdout().lock(), "{text}");
+    if written.is_err_and(|error| error.kind() != ErrorKind::BrokenPipe) {
+        UNWRITTEN.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A stream of bytes or lines on its way out, unchanged.
+pub(crate) struct Sink {
+    name: &'static str,
+    to: Box<dyn AsyncWrite + Unpin>,
+}
+
+impl Sink {
+    pub(crate) fn stdout() -> Self {
+        Self {
+            name: "standard output",
+            to: Box::new(tokio::io::stdout()),
+        }
+    }
+
+    pub(crate) fn stderr() -> Self {
+        Self {
+            name: "standard error",
+            to: Box::new(tokio::io::stderr()),
+        }
+    }
+
+    /// Hand them to the system before anything else is done, so that nothing is lost at the end.
+    pub(crate) async fn write(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+        let written = match self.to.write_all(bytes).await {
+            Ok(()) => self.to.flush().await,
+            Err(error) => Err(error),
+        };
+        match written {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Failure::PipeClosed.into()),
+            written => written.with_context(|| format!("write {}", self.name)),
+        }
+    }
+
+    /// Write one line; it has no control characters.
+    pub(crate) async fn line(&mut self, text: &str) -> anyhow::Result<()> {
+        self.write(format!("{}\n", plain(text)).as_bytes()).await
+    }
 }
 
 /// A line that changes while something is awaited; shown only on a terminal, and removed at the end unless it is done.

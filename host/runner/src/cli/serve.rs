@@ -6,6 +6,7 @@ use anyhow::{Context, anyhow};
 use runner_k8s::{Cluster, Connection, Source};
 use runner_sandbox::{Engine, Revision};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::config::{Config, Options};
 use crate::{policy, server, telemetry};
@@ -70,6 +71,22 @@ async fn load(engine: &Engine, config: &Config) -> anyhow::Result<Revision> {
         storage_classes = revision.catalog().storage_classes.len(),
         "policy loaded"
     );
+    // hardware is handed out: worth a line each (W-217)
+    for flavor in &revision.catalog().flavors {
+        let devices: Vec<String> = flavor
+            .devices
+            .iter()
+            .map(|d| format!("{}={}", d.name, d.count))
+            .collect();
+        if !devices.is_empty() || !flavor.supplemental_groups.is_empty() {
+            tracing::info!(
+                flavor = flavor.name,
+                devices = devices.join(","),
+                supplemental_groups = ?flavor.supplemental_groups,
+                "flavor devices"
+            );
+        }
+    }
     Ok(revision)
 }
 
@@ -100,6 +117,8 @@ async fn serve(
         revision: Arc::new(revision),
         claim_defaults: config.plan.claim_defaults,
         checked_volumes: config.checked_volumes,
+        max_executions: config.max_executions,
+        tasks: TaskTracker::new(),
         sweep: config.sweep,
     };
     server::run(parts, listener, shutdown).await?;

@@ -47,8 +47,9 @@ fn container(container: ObservedContainer) -> WorkloadContainer {
     };
     let status = match container.state {
         ContainerState::Unspecified => ContainerStatus::Unspecified,
-        ContainerState::Running { started_at } => {
+        ContainerState::Running { started_at, doubt } => {
             out.started_at = started_at.map(timestamp);
+            (out.reason, out.message) = doubt.unzip();
             ContainerStatus::Running
         }
         ContainerState::Waiting { reason, message } => {

@@ -11,6 +11,7 @@ mod run;
 mod session;
 mod stdin;
 mod tail;
+mod timers;
 
 use std::pin::Pin;
 
@@ -33,9 +34,10 @@ pub(crate) async fn exec(
     request: Request<Streaming<ExecRequest>>,
 ) -> Result<Response<ExecStream>, Status> {
     let (events, stream) = mpsc::channel(QUEUE);
+    let deadline = super::deadline::of(request.metadata());
     service
         .tasks
-        .spawn(session::serve(service.clone(), request.into_inner(), events));
+        .spawn(session::serve(service.clone(), request.into_inner(), events, deadline));
     Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
 }
 

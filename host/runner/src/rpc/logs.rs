@@ -1,38 +1,45 @@
-//! StreamWorkloadLogs: the request, and the pump from the cluster to the client (section 4 of the contract).
-//!
-//! The next read waits until the last piece was handed to gRPC; a client that goes away closes the connection to
-//! Kubernetes at once.
+//! StreamWorkloadLogs: the request, and the log's pieces as messages (section 4 of the contract).
 
-use std::pin::Pin;
 use std::time::SystemTime;
 
-use futures::Stream;
 use jiff::Timestamp;
 use runner_core::{Error, Result as CoreResult, workload};
 use runner_k8s::logs::{LogRequest, Logs, open};
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
+use tokio::time::Instant;
 use tonic::{Response, Status};
 
 use super::Service;
+use super::feed::{self, Answers, Source};
 use crate::proto::runner_v1::stream_workload_logs_response::Event;
 use crate::proto::runner_v1::{LogChunk, StreamWorkloadLogsRequest, StreamWorkloadLogsResponse};
 use crate::status::status;
 
-pub(crate) type LogStream = Pin<Box<dyn Stream<Item = Result<StreamWorkloadLogsResponse, Status>> + Send>>;
-type Sender = mpsc::Sender<Result<StreamWorkloadLogsResponse, Status>>;
+pub(crate) type LogStream = Answers<StreamWorkloadLogsResponse>;
 
 /// Stream the log of a container.
 pub(crate) async fn stream(
     service: &Service,
+    deadline: Option<Instant>,
     request: StreamWorkloadLogsRequest,
 ) -> Result<Response<LogStream>, Status> {
     let request = checked(&request).map_err(status)?;
-    let logs = open(&service.cluster, request).await.map_err(status)?;
-    // one piece on its way, so that a slow client slows the reading
-    let (pieces, stream) = mpsc::channel(1);
-    service.tasks.spawn(pump(service.clone(), logs, pieces));
-    Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
+    let cluster = service.cluster.until(deadline);
+    let logs = open(&cluster, request).await.map_err(status)?;
+    Ok(Response::new(feed::serve(service, deadline, logs)))
+}
+
+impl Source for Logs {
+    type Message = StreamWorkloadLogsResponse;
+
+    async fn next(&mut self) -> Option<Result<Self::Message, Status>> {
+        let piece = Logs::next(self).await?;
+        Some(piece.map_err(status).map(|data| {
+            let ts = Some(SystemTime::now().into());
+            StreamWorkloadLogsResponse {
+                event: Some(Event::Chunk(LogChunk { data, ts })),
+            }
+        }))
+    }
 }
 
 #[expect(deprecated, reason = "since, tail and timestamps are still honoured")]
@@ -75,43 +82,6 @@ fn pod_name(id: &str) -> String {
     match id.strip_prefix("workload-") {
         Some(rest) if uuid::Uuid::try_parse(rest).is_ok() => id.to_owned(),
         _ => workload::pod_name(id),
-    }
-}
-
-async fn pump(service: Service, mut logs: Logs, pieces: Sender) {
-    loop {
-        let next = tokio::select! {
-            next = logs.next() => next,
-            () = pieces.closed() => return,
-            () = service.shutdown.cancelled() => {
-                // whoever has room takes it; the stream ends in any case
-                let _ = pieces.try_send(Err(Status::unavailable("shutting down")));
-                return;
-            }
-        };
-        let (piece, more) = match next {
-            None => return,
-            Some(Ok(data)) => {
-                let chunk = LogChunk {
-                    data,
-                    ts: Some(SystemTime::now().into()),
-                };
-                (
-                    Ok(StreamWorkloadLogsResponse {
-                        event: Some(Event::Chunk(chunk)),
-                    }),
-                    true,
-                )
-            }
-            Some(Err(error)) => (Err(status(error)), false),
-        };
-        let sent = tokio::select! {
-            sent = pieces.send(piece) => sent.is_ok(),
-            () = service.shutdown.cancelled() => false,
-        };
-        if !sent || !more {
-            return;
-        }
     }
 }
 

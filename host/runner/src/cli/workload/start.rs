@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::bail;
-use jiff::fmt::friendly::SpanParser;
 
+use super::values::duration;
 use super::wait;
 use crate::cli::{client, message};
 use crate::proto::runner_v1::{StartWorkloadRequest, StartWorkloadResponse, WorkloadStatus};
@@ -62,26 +62,4 @@ fn refused(started: &StartWorkloadResponse) -> anyhow::Result<()> {
         bail!("the workload failed: {}: {}", failure.code, failure.message);
     }
     Ok(())
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    match SpanParser::new().parse_unsigned_duration(text) {
-        Ok(duration) if !duration.is_zero() => Ok(duration),
-        _ => Err("expected a duration above zero with its unit, such as 30s, 2m or 1h30m".to_owned()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations() {
-        for (text, seconds) in [("30s", 30), ("2m", 120), ("1h30m", 5400), ("5 minutes", 300)] {
-            assert_eq!(duration(text), Ok(Duration::from_secs(seconds)), "{text}");
-        }
-        for text in ["", "30", "0s", "-5s", "soon", "5s ago"] {
-            assert!(duration(text).is_err(), "{text}");
-        }
-    }
 }

@@ -62,7 +62,7 @@ impl Client<'_> {
             Some(Err(status)) => {
                 self.open = false;
                 tracing::info!(code = ?status.code(), "the client of an execution broke off");
-                progress.stop(Stop::InputFailed);
+                progress.stop(Stop::InputFailed(status.message().to_owned()));
             }
             //
             None => {

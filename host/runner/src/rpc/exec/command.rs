@@ -1,13 +1,34 @@
 //! `start` of an Exec: its checks in the order of the contract (S-611..S-615) and the command they make (S-621..S-625).
+//!
+//! The environment may hold secrets, and the words of a command are part of a URL, which audit logs and proxies keep. So a
+//! shell reads it from standard input before it becomes the command (G-09). A terminal would echo it: there, and only
+//! there, it is part of the words.
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use runner_core::names;
 
 use crate::proto::runner_v1::{EnvVar, ExecOptions, ExecStartRequest};
 
 /// Changes into `$1`, drops it, becomes the rest (S-623).
 const IN_DIRECTORY: &str = "cd -- \"$1\" && shift && exec \"$@\"";
+/// Reads assignments, last one first, and becomes `env` with them and the command. A line that starts with `+` goes on
+/// after a line break, one with `.` ends an assignment, an empty one ends the list. It reads no byte beyond that.
+const READ_ENV: &str = r#"_runner_value=
+while IFS= read -r _runner_line; do
+  case $_runner_line in
+    '') exec env -- "$@" ;;
+    +*) _runner_value="$_runner_value${_runner_line#+}
+" ;;
+    *) set -- "$_runner_value${_runner_line#.}" "$@"; _runner_value= ;;
+  esac
+done
+exit 126"#;
+/// Linux takes no longer string ...
+const MAX_ASSIGNMENT: usize = 131_071;
+/// ... and this much leaves it room for the command.
+const MAX_ENV: usize = 512 * 1024;
 /// Tail without a wish, and the largest (S-636).
 const TAIL: (usize, usize) = (65_536, 262_144);
 /// A command travels in the URL of the exec call, which holds 64 KiB (G-09).
@@ -22,6 +43,7 @@ pub(super) struct Invalid(pub(super) &'static str, pub(super) String);
 pub(super) struct Command {
     env: Vec<String>,
     argv: Vec<String>,
+    tty: bool,
 }
 
 /// How to run it.
@@ -56,7 +78,8 @@ pub(super) fn check(start: &ExecStartRequest) -> Result<(Command, Options), Inva
         let wrapper = ["/bin/sh", "-c", IN_DIRECTORY, "--", &wishes.workdir].map(str::to_owned);
         wrapper.into_iter().chain(argv).collect()
     };
-    let encoded: usize = env
+    let in_url = if wishes.tty { env.as_slice() } else { &[] };
+    let encoded: usize = in_url
         .iter()
         .chain(&argv)
         .map(|word| "command=&".len() + encoded_len(word))
@@ -64,6 +87,12 @@ pub(super) fn check(start: &ExecStartRequest) -> Result<(Command, Options), Inva
     if encoded > MAX_ENCODED {
         return Err(invalid(format!(
             "command and environment are too large: {encoded} bytes in the encoding of a URL, at most {MAX_ENCODED}"
+        )));
+    }
+    let all: usize = env.iter().map(|assignment| assignment.len() + 1).sum();
+    if all > MAX_ENV {
+        return Err(invalid(format!(
+            "environment is too large: {all} bytes, at most {MAX_ENV}"
         )));
     }
     let options = Options {
@@ -79,28 +108,52 @@ pub(super) fn check(start: &ExecStartRequest) -> Result<(Command, Options), Inva
             Err(_) => TAIL.1,
         },
     };
-    Ok((Command { env, argv }, options))
+    let tty = wishes.tty;
+    Ok((Command { env, argv, tty }, options))
 }
 
 impl Command {
     /// The words to run; with a mark when the command can carry one.
     pub(super) fn words(&self, mark: Option<&str>) -> Vec<String> {
         let mark = mark.filter(|_| self.can_be_marked()).map(str::to_owned);
-        if mark.is_none() && self.env.is_empty() {
-            return self.argv.clone();
-        }
-        let words = ["env".to_owned()].into_iter().chain(mark);
-        words
-            .chain(self.env.iter().cloned())
+        let reads_env = self.reads_env();
+        let in_words = if reads_env { &[] } else { self.env.as_slice() };
+        let env = (mark.is_some() || !in_words.is_empty()).then(|| "env".to_owned());
+        let reader = ["/bin/sh", "-c", READ_ENV, "sh"].map(str::to_owned);
+        env.into_iter()
+            .chain(mark)
+            .chain(in_words.iter().cloned())
+            .chain(reader.into_iter().filter(|_| reads_env))
             .chain(self.argv.iter().cloned())
             .collect()
     }
 
+    /// What standard input starts with, before the client's part.
+    pub(super) fn prelude(&self) -> Option<Bytes> {
+        if !self.reads_env() {
+            return None;
+        }
+        let mut lines = Vec::new();
+        for assignment in self.env.iter().rev() {
+            let mut parts = assignment.split('\n').peekable();
+            while let Some(part) = parts.next() {
+                lines.push(if parts.peek().is_some() { b'+' } else { b'.' });
+                lines.extend_from_slice(part.as_bytes());
+                lines.push(b'\n');
+            }
+        }
+        lines.push(b'\n');
+        Some(lines.into())
+    }
+
+    fn reads_env(&self) -> bool {
+        !self.tty && !self.env.is_empty()
+    }
+
     /// `env` takes a first word with `=` for one more variable, and cannot run an empty one.
     pub(super) fn can_be_marked(&self) -> bool {
-        self.argv
-            .first()
-            .is_some_and(|word| !word.is_empty() && !word.contains('='))
+        let runs = |word: &String| !word.is_empty() && !word.contains('=');
+        self.reads_env() || self.argv.first().is_some_and(runs)
     }
 
     /// `env` is there for the mark alone, and the command runs as well without.
@@ -131,7 +184,17 @@ fn assignment(var: &EnvVar) -> Result<String, Invalid> {
         return Err(invalid("env name required"));
     }
     names::env_name(name).map_err(|reason| invalid(format!("invalid env name: {reason}")))?;
-    Ok(format!("{name}={}", var.value))
+    let assignment = format!("{name}={}", var.value);
+    if assignment.len() > MAX_ASSIGNMENT {
+        return Err(invalid(format!(
+            "env value too large: {name} takes {} bytes, at most {MAX_ASSIGNMENT}",
+            assignment.len()
+        )));
+    }
+    if assignment.contains('\0') {
+        return Err(invalid(format!("env value of {name} holds a zero byte")));
+    }
+    Ok(assignment)
 }
 
 fn milliseconds(wish: u64) -> Option<Duration> {
@@ -144,142 +207,4 @@ fn encoded_len(word: &str) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn start(argv: &[&str], shell: &str, options: Option<ExecOptions>) -> ExecStartRequest {
-        ExecStartRequest {
-            target_id: "p".to_owned(),
-            command_argv: argv.iter().map(|word| (*word).to_owned()).collect(),
-            command_shell: shell.to_owned(),
-            options,
-            ..ExecStartRequest::default()
-        }
-    }
-
-    fn env(pairs: &[(&str, &str)]) -> Vec<EnvVar> {
-        pairs
-            .iter()
-            .map(|(name, value)| EnvVar {
-                name: (*name).to_owned(),
-                value: (*value).to_owned(),
-            })
-            .collect()
-    }
-
-    fn words(start: &ExecStartRequest, mark: Option<&str>) -> Vec<String> {
-        check(start).unwrap().0.words(mark)
-    }
-
-    #[test]
-    fn refusals() {
-        let with_env = |name| {
-            start(
-                &["a"],
-                "",
-                Some(ExecOptions {
-                    env: env(&[(name, "v")]),
-                    ..ExecOptions::default()
-                }),
-            )
-        };
-        let blank = ExecStartRequest {
-            target_id: " ".to_owned(),
-            ..start(&[], "", None)
-        };
-        for (request, code, message) in [
-            (blank, "target_id_required", "target_id required"),
-            (start(&[], " \n", None), "invalid_command", "command required"),
-            (
-                start(&["a"], "b", None),
-                "invalid_command",
-                "command_argv and command_shell are mutually exclusive",
-            ),
-            (with_env("  "), "invalid_command", "env name required"),
-            (with_env("1A"), "invalid_command", "invalid env name: "),
-            (
-                start(&[&"/".repeat(30_000)], "", None),
-                "invalid_command",
-                "command and environment are too large: ",
-            ),
-        ] {
-            let Invalid(got, text) = check(&request).unwrap_err();
-            assert_eq!(got, code);
-            assert!(
-                text.starts_with(message) && (text == message || message.ends_with(": ")),
-                "{text}"
-            );
-        }
-    }
-
-    /// S-621 to S-624
-    #[test]
-    fn commands() {
-        assert_eq!(words(&start(&["a", "", " b "], " ", None), None), ["a", "", " b "]);
-        assert_eq!(
-            words(&start(&[], "  echo $X ", None), None),
-            ["/bin/sh", "-c", "echo $X"]
-        );
-        let options = ExecOptions {
-            workdir: " /w d".to_owned(),
-            env: env(&[(" A ", " 1 "), ("B", "x=y"), ("A", "2")]),
-            ..ExecOptions::default()
-        };
-        let both = start(&["a", "b"], "", Some(options));
-        let tail = [
-            "A= 1 ",
-            "B=x=y",
-            "A=2",
-            "/bin/sh",
-            "-c",
-            IN_DIRECTORY,
-            "--",
-            " /w d",
-            "a",
-            "b",
-        ];
-        assert_eq!(words(&both, None), [&["env"], &tail[..]].concat());
-        assert_eq!(words(&both, Some("M=1")), [&["env", "M=1"], &tail[..]].concat());
-        assert_eq!(words(&start(&["a"], "", None), Some("M=1")), ["env", "M=1", "a"]);
-        assert_eq!(words(&start(&["a=b"], "", None), Some("M=1")), ["a=b"]);
-    }
-
-    #[test]
-    fn options() {
-        let parse = |options| check(&start(&["a"], "", options)).unwrap().1;
-        let absent = parse(None);
-        assert!(absent.separate_stderr && absent.tail == 65_536 && absent.timeout.is_none());
-        assert!(!parse(Some(ExecOptions::default())).separate_stderr);
-        for (wish, tail) in [
-            (0, 65_536),
-            (1, 1),
-            (262_144, 262_144),
-            (262_145, 262_144),
-            (u64::MAX, 262_144),
-        ] {
-            assert_eq!(
-                parse(Some(ExecOptions {
-                    exit_tail_bytes: wish,
-                    ..ExecOptions::default()
-                }))
-                .tail,
-                tail
-            );
-        }
-        let longest = parse(Some(ExecOptions {
-            timeout_ms: u64::MAX,
-            ..ExecOptions::default()
-        }));
-        assert_eq!(longest.timeout, Some(Duration::from_millis(u64::MAX)));
-    }
-
-    #[test]
-    fn env_that_cannot_run_it() {
-        let (command, _) = check(&start(&["nope", "x"], "", None)).unwrap();
-        assert!(command.not_started(127, "env: \u{2018}nope\u{2019}: No such file or directory\n".as_bytes()));
-        assert!(command.not_started(127, b"env: can't execute 'nope': No such file or directory\r\n"));
-        assert!(!command.not_started(1, b"env: nope\n"));
-        assert!(!command.not_started(127, b"sh: nope: not found\n"));
-        assert!(!command.not_started(127, b"env: nope\nmore\n"));
-    }
-}
+mod tests;

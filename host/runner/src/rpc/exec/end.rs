@@ -5,6 +5,7 @@ use tonic::Streaming;
 
 use super::command::Options;
 use super::events::Exit;
+use crate::executions::Registered;
 use crate::proto::runner_v1::{ExecExitReason, ExecRequest};
 
 /// Why an execution was ended.
@@ -17,8 +18,11 @@ pub(super) enum Stop {
     },
     HalfClosed,
     HungUp,
+    /// The caller's own time for the call is over (S-662).
+    Deadline,
     Shutdown,
-    InputFailed,
+    /// A message of the client cannot be read, for instance because it is too large.
+    InputFailed(String),
     /// The API server cannot convey the end of standard input (C-04).
     NoEof(String),
 }
@@ -27,31 +31,43 @@ pub(super) enum Stop {
 pub(super) enum End {
     /// By itself.
     Ended(Outcome),
-    /// By us; whether processes were seen and are gone.
-    Stopped(Stop, bool),
+    /// Nobody knows: the connection was lost, or never there, and the command may run on.
+    Lost(String),
+    /// By us.
+    Stopped(Stopped),
     /// The image has no `env`, the command has not started and can be run again.
     NoEnv(Box<Streaming<ExecRequest>>),
 }
 
-impl Stop {
+/// An end of our making.
+#[derive(Debug)]
+pub(super) struct Stopped {
+    pub(super) stop: Stop,
+    /// Processes were seen and are gone.
+    pub(super) killed: bool,
+    /// The command's own code, when it came before anything was signalled (S-678).
+    pub(super) code: Option<i32>,
+}
+
+impl Stopped {
     /// The row of 6.7.
-    pub(super) fn exit(&self, options: &Options, killed: bool) -> Exit {
-        let (reason, code, flag) = match self {
-            Self::Timeout => (ExecExitReason::Timeout, -1, options.kill_on_timeout),
-            Self::IdleTimeout => (ExecExitReason::IdleTimeout, -1, options.kill_on_timeout),
-            Self::Cancelled { force } => (ExecExitReason::Cancelled, 0, *force),
-            Self::HalfClosed | Self::HungUp => (ExecExitReason::Cancelled, 0, false),
-            Self::Shutdown | Self::InputFailed | Self::NoEof(_) => (ExecExitReason::RunnerError, -1, false),
+    pub(super) fn exit(&self, options: &Options) -> Exit {
+        let (reason, code, flag) = match &self.stop {
+            Stop::Timeout => (ExecExitReason::Timeout, -1, options.kill_on_timeout),
+            Stop::IdleTimeout => (ExecExitReason::IdleTimeout, -1, options.kill_on_timeout),
+            Stop::Cancelled { force } => (ExecExitReason::Cancelled, 0, *force),
+            Stop::HalfClosed | Stop::HungUp | Stop::Deadline => (ExecExitReason::Cancelled, 0, false),
+            Stop::Shutdown | Stop::InputFailed(_) | Stop::NoEof(_) => (ExecExitReason::RunnerError, -1, false),
         };
-        let text = match self {
-            Self::Shutdown => Some("the runner is shutting down".to_owned()),
-            Self::InputFailed => Some("the client's messages cannot be read".to_owned()),
+        let text = match &self.stop {
+            Stop::Shutdown => Some("the runner is shutting down".to_owned()),
+            Stop::InputFailed(reason) => Some(format!("a message of the client cannot be read: {reason}")),
             _ => None,
         };
         Exit {
             reason,
-            code,
-            killed: flag && killed,
+            code: self.code.filter(|code| *code != 0).unwrap_or(code),
+            killed: flag && self.killed,
             text,
         }
     }
@@ -61,6 +77,10 @@ impl Stop {
 #[derive(Default)]
 pub(super) struct Progress {
     pub(super) ended: Option<Outcome>,
+    /// The connection was lost; with a text in `ended`.
+    pub(super) lost: bool,
+    /// What the command says for itself although it is being stopped.
+    pub(super) own_code: Option<i32>,
     pub(super) stop: Option<Stop>,
     pub(super) killed: Option<bool>,
     pub(super) client_gone: bool,
@@ -74,6 +94,18 @@ impl Progress {
         self.ended.is_none() && self.stop.is_none()
     }
 
+    /// The command has ended, or its connection. Whoever was told that it is cancelled is not made a liar (G-15).
+    pub(super) fn ended(&mut self, outcome: Outcome, registered: &Registered) {
+        match (registered.leave(), &outcome) {
+            (None, _) => self.ended = Some(outcome),
+            (Some(force), Outcome::Exited(code)) => {
+                self.own_code = Some(*code);
+                self.stop(Stop::Cancelled { force });
+            }
+            (Some(force), Outcome::Failed(_)) => self.stop(Stop::Cancelled { force }),
+        }
+    }
+
     /// The first reason counts.
     pub(super) fn stop(&mut self, stop: Stop) {
         if self.running() {
@@ -85,8 +117,10 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::executions::Executions;
+    use std::sync::Arc;
 
-    /// S-672 to S-677, R-03
+    /// S-672 to S-678, R-03, G-07: CANCELLED has code 0, and its reason tells it from success.
     #[test]
     fn rows() {
         let options = |kill_on_timeout| Options {
@@ -117,19 +151,39 @@ mod tests {
             ),
             (Stop::HalfClosed, true, ExecExitReason::Cancelled, 0, false),
             (Stop::HungUp, true, ExecExitReason::Cancelled, 0, false),
+            (Stop::Deadline, true, ExecExitReason::Cancelled, 0, false),
             (Stop::Shutdown, true, ExecExitReason::RunnerError, -1, false),
-            (Stop::InputFailed, true, ExecExitReason::RunnerError, -1, false),
+            (
+                Stop::InputFailed(String::new()),
+                true,
+                ExecExitReason::RunnerError,
+                -1,
+                false,
+            ),
         ] {
-            let exit = stop.exit(&options(wish), true);
+            let mut stopped = Stopped {
+                stop,
+                killed: true,
+                code: None,
+            };
+            let exit = stopped.exit(&options(wish));
             assert_eq!(
                 (exit.reason, exit.code, exit.killed),
                 (reason, code, killed),
-                "{stop:?}"
+                "{stopped:?}"
             );
-            assert!(!stop.exit(&options(wish), false).killed, "nothing was seen to end");
+            stopped.killed = false;
+            assert!(!stopped.exit(&options(wish)).killed, "nothing was seen to end");
+            // S-678
+            for (own, shown) in [(7, 7), (0, code)] {
+                stopped.code = Some(own);
+                let exit = stopped.exit(&options(wish));
+                assert_eq!((exit.reason, exit.code), (reason, shown), "{stopped:?}");
+            }
         }
     }
 
+    /// S-652, S-664, G-15
     #[test]
     fn first_reason_counts() {
         let mut progress = Progress::default();
@@ -142,5 +196,24 @@ mod tests {
         };
         ended.stop(Stop::Timeout);
         assert!(ended.stop.is_none());
+    }
+
+    /// G-15, S-678, S-681: an end that comes at the same time as a cancel is one or the other, as the cancel was told.
+    #[test]
+    fn cancel_and_end() {
+        let executions = Arc::new(Executions::new(2));
+        for cancelled in [false, true] {
+            let registered = executions.register().unwrap();
+            assert!(!cancelled || executions.cancel(registered.id(), true));
+            let mut progress = Progress::default();
+            progress.ended(Outcome::Exited(7), &registered);
+            assert_eq!(progress.ended.is_some(), !cancelled);
+            assert_eq!(
+                matches!(progress.stop, Some(Stop::Cancelled { force: true })),
+                cancelled
+            );
+            assert_eq!(progress.own_code, cancelled.then_some(7));
+            assert!(!executions.cancel(registered.id(), true));
+        }
     }
 }

@@ -74,7 +74,7 @@ impl Outputs {
         if let Some(text) = exit.text.filter(|_| self.stderr.1.is_empty()) {
             // the runtime's text is all that tells what went wrong (G-06)
             self.stderr.1 = Tail::new(self.limit);
-            self.stderr.1.push(text.as_bytes());
+            self.stderr.1.push(&Bytes::from(text));
         }
         response(Event::Exit(ExecExit {
             execution_id: execution_id.to_owned(),

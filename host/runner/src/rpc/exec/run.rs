@@ -5,22 +5,24 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use runner_k8s::exec::{Event, Outcome, Output, Target, ending, open};
+use runner_k8s::exec::{Event, Keeper, Outcome, Output, Target, ending, keep, try_open};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep};
 use tokio_stream::StreamExt;
 use tonic::Streaming;
 
 use super::client::Client;
 use super::command::{Command, Options};
-use super::end::{End, Progress, Stop};
+use super::end::{End, Progress, Stop, Stopped};
 use super::events::Outputs;
-use super::session::Events;
+use super::session::{Events, end_processes};
 use super::stdin::{Chunk, Source, Stdin, Stuck, channel};
+use super::timers::{NEVER, Timers};
 use crate::executions::Registered;
 use crate::proto::runner_v1::{ExecRequest, ExecResponse};
 use crate::rpc::Service;
@@ -31,8 +33,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const SETTLE: Duration = Duration::from_millis(500);
 /// After the process ended by itself, for a client that does not read.
 const STUCK_CLIENT: Duration = Duration::from_secs(60);
-/// Timers that are off.
-const NEVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
+/// For the API server to start a command that was asked for and not answered yet.
+const ON_ITS_WAY: Duration = Duration::from_secs(1);
+/// When nobody can take care of input that a command does not read: time for one that has just ended to be reported.
+const NOT_KEPT: Duration = Duration::from_secs(2);
 
 /// One execution.
 pub(super) struct Run<'a> {
@@ -45,8 +49,7 @@ pub(super) struct Run<'a> {
     outputs: Outputs,
     /// To the client; small, as its feeders pause while it is not empty.
     pending: VecDeque<ExecResponse>,
-    wall: Pin<Box<Sleep>>,
-    idle: Pin<Box<Sleep>>,
+    timers: Timers,
     source: Source,
     stdin: Stdin,
     /// The client has said that standard input is at its end.
@@ -61,8 +64,9 @@ impl<'a> Run<'a> {
         command: &'a Command,
         options: &'a Options,
         events: &'a Events,
+        deadline: Option<Instant>,
     ) -> Self {
-        let (source, stdin) = channel(options.tty);
+        let (source, stdin) = channel(options.tty, command.prelude());
         Self {
             service,
             registered,
@@ -72,8 +76,7 @@ impl<'a> Run<'a> {
             events,
             outputs: Outputs::new(options),
             pending: VecDeque::new(),
-            wall: Box::pin(sleep(options.timeout.map_or(NEVER, |limit| limit.min(NEVER)))),
-            idle: Box::pin(sleep(idle_limit(options))),
+            timers: Timers::new(options, deadline),
             source,
             stdin,
             eof: false,
@@ -84,8 +87,13 @@ impl<'a> Run<'a> {
         self.outputs
     }
 
-    /// Run these words until their end.
-    pub(super) async fn attempt(&mut self, mut input: Streaming<ExecRequest>, words: Vec<String>) -> End {
+    /// Run these words, with or without the mark, until their end.
+    pub(super) async fn attempt(&mut self, mut input: Streaming<ExecRequest>, mark: Option<&str>) -> End {
+        let words = self.command.words(mark);
+        if mark.is_none() || !self.command.can_be_marked() {
+            // whoever takes care of unread input could not find the command
+            self.source.let_through();
+        }
         let (end, silent) = self.drive(&mut input, &words).await;
         let Some(End::Ended(Outcome::Failed(text))) = end else {
             return end.unwrap_or_else(|| End::Ended(Outcome::Failed("the end is not known".to_owned())));
@@ -108,11 +116,10 @@ impl<'a> Run<'a> {
             events,
             outputs,
             pending,
-            wall,
-            idle,
+            timers,
             ..
         } = self;
-        let (service, target, options, events) = (*service, *target, *options, *events);
+        let (service, registered, target, options, events) = (*service, *registered, *target, *options, *events);
         let (source, stdin, eof) = (&self.source, &mut self.stdin, &mut self.eof);
 
         let mut client = Client {
@@ -124,7 +131,10 @@ impl<'a> Run<'a> {
         let mut room: Option<mpsc::Permit<'_, Chunk>> = None;
         let mut output: Option<Output> = None;
         let mut progress = Progress::default();
+        let signalled = AtomicBool::new(false);
         let mut kill: Option<BoxFuture<'_, bool>> = None;
+        let mut keeping: Option<BoxFuture<'_, Option<Keeper>>> = None;
+        let mut kept: Option<Keeper> = None;
         let mut settle: Pin<Box<Sleep>> = Box::pin(sleep(NEVER));
 
         let (input_slot, process_input) = oneshot::channel();
@@ -135,24 +145,38 @@ impl<'a> Run<'a> {
         let pump = stdin.pump(process_input);
         tokio::pin!(pump);
         let mut opening: Option<BoxFuture<'_, _>> =
-            Some(open(&service.cluster, target, words, options.tty, true, PATIENCE).boxed());
+            Some(try_open(&service.cluster, target, words, options.tty, true, PATIENCE).boxed());
 
         let end = loop {
             if progress.stop.is_some() && kill.is_none() && progress.killed.is_none() {
-                // a connection that is not open yet may never start anything; one that is on its way is looked for too
-                opening = None;
-                kill = Some(ending::end(&service.cluster, target, registered.id()).boxed());
+                // a request that is on its way may start the command after it was looked for
+                let on_its_way = opening.take().is_some();
+                let begins = || signalled.store(true, Ordering::Relaxed);
+                let end = end_processes(service, target, registered.id(), begins);
+                kill = Some(
+                    async move {
+                        let killed = end.await;
+                        if killed || !on_its_way {
+                            return killed;
+                        }
+                        sleep(ON_ITS_WAY).await;
+                        end_processes(service, target, registered.id(), || {}).await
+                    }
+                    .boxed(),
+                );
             }
             if progress.ended.is_some() && (pending.is_empty() || progress.client_gone || progress.settled) {
-                break progress.ended.take().map(End::Ended);
+                break match (progress.ended.take(), progress.lost) {
+                    (Some(Outcome::Failed(text)), true) => Some(End::Lost(text)),
+                    (ended, _) => ended.map(End::Ended),
+                };
             }
             let told = pending.is_empty() && output.is_none();
             if progress.killed.is_some() && (told || progress.settled) {
-                break progress
-                    .stop
-                    .take()
-                    .zip(progress.killed)
-                    .map(|(stop, killed)| End::Stopped(stop, killed));
+                break progress.stop.take().zip(progress.killed).map(|(stop, killed)| {
+                    let code = progress.own_code;
+                    End::Stopped(Stopped { stop, killed, code })
+                });
             }
 
             let running = progress.running();
@@ -165,14 +189,13 @@ impl<'a> Run<'a> {
                     pending.clear();
                     progress.stop(Stop::HungUp);
                 }
-                () = wall.as_mut(), if running && options.timeout.is_some() => progress.stop(Stop::Timeout),
-                () = idle.as_mut(), if running && options.idle_timeout.is_some() => progress.stop(Stop::IdleTimeout),
+                stop = timers.fired(), if running => progress.stop(stop),
                 () = &mut settle, if !progress.settled => progress.settled = true,
 
                 killed = wait(&mut kill), if kill.is_some() => {
                     kill = None;
                     progress.killed = Some(killed);
-                    settle.as_mut().reset(tokio::time::Instant::now() + SETTLE);
+                    settle.as_mut().reset(Instant::now() + SETTLE);
                 }
                 opened = wait(&mut opening), if opening.is_some() => {
                     opening = None;
@@ -184,27 +207,32 @@ impl<'a> Run<'a> {
                                 let _ = slot.send(process_input);
                             }
                         }
-                        Err(text) => if running {
-                            progress.ended = Some(Outcome::Failed(text));
+                        Err(error) => if running {
+                            progress.lost = error.may_run;
+                            progress.ended(Outcome::Failed(error.text), registered);
                         }
                     }
                 }
                 permit = events.reserve(), if !pending.is_empty() && !progress.client_gone => {
                     if let (Ok(permit), Some(event)) = (permit, pending.pop_front()) {
                         permit.send(Ok(event));
-                        rearm(idle, options);
+                        timers.rearm();
                     }
                 }
                 event = next(&mut output), if output.is_some() && pending.is_empty() => match event {
                     Event::End(outcome) => {
-                        output = None;
+                        let lost = output.take().is_some_and(|output| output.lost());
                         if progress.running() {
+                            progress.lost = lost;
+                            settle.as_mut().reset(Instant::now() + STUCK_CLIENT);
                             // without `env` it may be run again
-                            if !matches!(&outcome, Outcome::Failed(text) if silent && ending::lacks_env(text)) {
-                                registered.leave();
+                            if matches!(&outcome, Outcome::Failed(text) if silent && ending::lacks_env(text)) {
+                                progress.ended = Some(outcome);
+                            } else {
+                                progress.ended(outcome, registered);
                             }
-                            settle.as_mut().reset(tokio::time::Instant::now() + STUCK_CLIENT);
-                            progress.ended = Some(outcome);
+                        } else if let (Outcome::Exited(code), false) = (outcome, signalled.load(Ordering::Relaxed)) {
+                            progress.own_code = Some(code);
                         }
                     }
                     Event::Stdout(data) => {
@@ -229,23 +257,33 @@ impl<'a> Run<'a> {
                         progress.stop(Stop::NoEof(error.to_string()));
                     }
                 }
+                () = source.waits(), if keeping.is_none() && running => {
+                    keeping = Some(take_care(service, target, registered.id()).boxed());
+                }
+                keeper = wait(&mut keeping), if keeping.is_some() => {
+                    keeping = None;
+                    kept = keeper;
+                    source.let_through();
+                }
                 permit = source.chunks.reserve(), if room.is_none() && !stuck => room = permit.ok(),
                 message = input.next(), if running && client.open && room.is_some() && pending.len() < 2 => {
-                    rearm(idle, options);
+                    timers.rearm();
                     client.take(message, &mut room, pending, &mut progress);
                 }
             }
         };
+        drop(kept);
         (end, silent)
     }
 }
 
-fn idle_limit(options: &Options) -> Duration {
-    options.idle_timeout.map_or(NEVER, |limit| limit.min(NEVER))
-}
-
-fn rearm(idle: &mut Pin<Box<Sleep>>, options: &Options) {
-    idle.as_mut().reset(tokio::time::Instant::now() + idle_limit(options));
+/// Of input that the command may leave unread.
+async fn take_care(service: &Service, target: &Target, id: &str) -> Option<Keeper> {
+    let keeper = keep(&service.cluster, target, id).await;
+    if keeper.is_none() {
+        sleep(NOT_KEPT).await;
+    }
+    keeper
 }
 
 /// A future that may not be there; guarded by its branch.

@@ -2,7 +2,10 @@
 //! that moves them (S-604, S-641).
 //!
 //! What was sent first is remembered, up to a limit, for a command that turns out not to have started and is run again.
+//! What the runtime may be left with when the command does not read it waits at a [`Gate`] until somebody takes care of
+//! it, see `runner_k8s::exec::keep`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,6 +16,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 const MEMORY: usize = 64 * 1024;
 /// Keeps proxies from cutting an idle connection.
 const PING: Duration = Duration::from_secs(30);
+/// What a runtime holds for a command that does not read, with room to spare: containerd's pipe and FIFO have 64 KiB each.
+const FREE: usize = 64 * 1024;
+/// A command that does not read needs no end of input: where that cannot be conveyed, it gets this long to end by itself.
+const NO_EOF_GRACE: Duration = Duration::from_secs(3);
 /// The end of input as a terminal has it: the character of VEOF. Closing the stream instead takes the terminal away from
 /// the command, and what it wrote last is lost.
 const END: &[u8] = b"\x04";
@@ -34,14 +41,42 @@ pub(super) enum Stuck {
     NoEof(CloseError),
 }
 
+/// Where more than [`FREE`] waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Gate {
+    Shut,
+    Wanted,
+    Open,
+}
+
 /// The client's side.
 pub(super) struct Source {
     pub(super) chunks: mpsc::Sender<Chunk>,
     pub(super) size: watch::Sender<Option<(u16, u16)>>,
+    gate: Arc<watch::Sender<Gate>>,
+}
+
+impl Source {
+    /// Until more waits than a runtime holds.
+    pub(super) async fn waits(&self) {
+        let mut gate = self.gate.subscribe();
+        if gate.wait_for(|gate| *gate == Gate::Wanted).await.is_err() {
+            std::future::pending().await
+        }
+    }
+
+    /// Let it go on, now and from now on.
+    pub(super) fn let_through(&self) {
+        self.gate.send_replace(Gate::Open);
+    }
 }
 
 /// The process's side.
 pub(super) struct Stdin {
+    /// What comes before the client's input; again when the command is run again.
+    prelude: Option<Bytes>,
+    written: usize,
+    gate: Arc<watch::Sender<Gate>>,
     chunks: mpsc::Receiver<Chunk>,
     size: watch::Receiver<Option<(u16, u16)>>,
     tty: bool,
@@ -53,10 +88,15 @@ pub(super) struct Stdin {
 }
 
 /// A queue of one message; each is at most 4 MiB.
-pub(super) fn channel(tty: bool) -> (Source, Stdin) {
+pub(super) fn channel(tty: bool, prelude: Option<Bytes>) -> (Source, Stdin) {
     let (chunks, receiver) = mpsc::channel(1);
     let (size, sizes) = watch::channel(None);
+    // a terminal takes what it is given, and drops it with the command
+    let gate = Arc::new(watch::Sender::new(if tty { Gate::Open } else { Gate::Shut }));
     let stdin = Stdin {
+        prelude,
+        written: 0,
+        gate: Arc::clone(&gate),
         chunks: receiver,
         size: sizes,
         tty,
@@ -65,7 +105,7 @@ pub(super) fn channel(tty: bool) -> (Source, Stdin) {
         remembered: 0,
         forgot: false,
     };
-    (Source { chunks, size }, stdin)
+    (Source { chunks, size, gate }, stdin)
 }
 
 impl Stdin {
@@ -80,6 +120,12 @@ impl Stdin {
             return std::future::pending().await;
         };
         self.size.mark_changed();
+        self.written = 0;
+        if let Some(prelude) = self.prelude.clone()
+            && self.pass(&mut input, prelude).await.is_err()
+        {
+            return Stuck::Lost;
+        }
         for at in 0..self.sent.len() {
             let Some(chunk) = self.sent.get(at).cloned() else { break };
             if let Err(stuck) = self.write(&mut input, chunk).await {
@@ -126,7 +172,7 @@ impl Stdin {
         if let Some(last) = chunk.data.last() {
             self.in_line = !matches!(last, b'\n' | b'\r');
         }
-        input.write(chunk.data).await.map_err(|_| Stuck::Lost)?;
+        self.pass(input, chunk.data).await?;
         if !chunk.eof {
             return Ok(());
         }
@@ -137,7 +183,28 @@ impl Stdin {
         match input.close().await {
             Ok(()) => Ok(()),
             Err(CloseError::Lost) => Err(Stuck::Lost),
-            Err(unsupported @ CloseError::Unsupported) => Err(Stuck::NoEof(unsupported)),
+            Err(unsupported @ CloseError::Unsupported) => {
+                tokio::time::sleep(NO_EOF_GRACE).await;
+                Err(Stuck::NoEof(unsupported))
+            }
         }
+    }
+
+    /// Write, and wait at the gate with what is too much.
+    async fn pass(&mut self, input: &mut Input, mut data: Bytes) -> Result<(), Stuck> {
+        let free = FREE.saturating_sub(self.written).min(data.len());
+        self.written = self.written.saturating_add(data.len());
+        if *self.gate.borrow() != Gate::Open && free < data.len() {
+            let now = data.split_to(free);
+            input.write(now).await.map_err(|_| Stuck::Lost)?;
+            self.gate.send_if_modified(|gate| {
+                let asks = *gate == Gate::Shut;
+                *gate = if asks { Gate::Wanted } else { *gate };
+                asks
+            });
+            // the sender is ours
+            let _ = self.gate.subscribe().wait_for(|gate| *gate == Gate::Open).await;
+        }
+        input.write(data).await.map_err(|_| Stuck::Lost)
     }
 }

@@ -2,12 +2,11 @@
 //!
 //! Values of `--env` may be secrets: they are taken as they come and never shown.
 
-use std::convert::Infallible;
-
 use runner_core::secret::Secret;
 
 use super::volume::Volume;
 use crate::cli::failure::Failure;
+use crate::cli::workload::values::{secret, variables};
 use crate::proto::runner_v1::{ContainerSpec, EnvVar, StartWorkloadRequest};
 
 #[derive(Debug, Default, clap::Args)]
@@ -80,8 +79,8 @@ impl Flags {
         if !args.is_empty() {
             main.cmd = args;
         }
-        for (number, variable) in (1..).zip(&self.env) {
-            set(main, env(number, variable)?);
+        for variable in variables(&self.env)? {
+            set(main, variable);
         }
         for volume in self.volume {
             volume.apply(&mut request.volumes, &mut main.mounts);
@@ -104,23 +103,6 @@ fn set(main: &mut ContainerSpec, variable: EnvVar) {
     match main.env.iter_mut().find(|there| there.name == variable.name) {
         Some(there) => *there = variable,
         None => main.env.push(variable),
-    }
-}
-
-/// clap would show a value that it refuses, so the check comes later.
-fn secret(text: &str) -> Result<Secret<String>, Infallible> {
-    Ok(Secret::new(text.to_owned()))
-}
-
-fn env(number: usize, text: &Secret<String>) -> Result<EnvVar, Failure> {
-    match text.expose().split_once('=') {
-        Some((name, value)) if !name.trim().is_empty() => Ok(EnvVar {
-            name: name.trim().to_owned(),
-            value: value.to_owned(),
-        }),
-        _ => Err(Failure::Usage(format!(
-            "--env number {number} is not NAME=VALUE (it is not shown: it may hold a secret)"
-        ))),
     }
 }
 

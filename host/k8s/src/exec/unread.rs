@@ -1,0 +1,183 @@
+//! Input that a command leaves unread when it ends.
+//!
+//! A container runtime may report the end of a command only after all of its input was taken: containerd's shim keeps the
+//! reading end of the pipe open, and waits for ever once pipe and FIFO (128 KiB in all) are full. So whoever sends more
+//! than fits asks for a [`Keeper`] first: a second exec that also holds the reading end, reads nothing while any
+//! process has it, and takes what is left when none has. The runtime then reports the exit code by itself. The keeper
+//! ends nothing, signals nothing, and goes when the pipe does.
+
+use std::time::Duration;
+
+use super::marked::{FIND, assignment};
+use super::{Event, Input, Output, Target, open};
+use crate::client::Cluster;
+
+/// For [`keep`] as a whole; the script itself looks for the command for two seconds.
+const TIMEOUT: Duration = Duration::from_secs(6);
+/// For an API server that refuses for now.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// What the script says when it has hold.
+const HELD: &[u8] = b"held\n";
+
+/// `$1` is the mark. The command is the marked process whose parent has no mark; that parent is the runtime, where it can
+/// be seen at all. Only a process without readable descriptors is judged by its session. Children of this shell do not
+/// inherit the pipe, else they would count.
+const KEEP: &str = r#"
+command_of() {
+  list=' '
+  for file in $(files "$1"); do
+    dir=${file%/environ}
+    list="$list${dir#/proc/} "
+  done
+  for pid in $list; do
+    stat_of "/proc/$pid"
+    case $list in *" $parent "*) continue ;; esac
+    [ -n "$parent" ] && [ -p "/proc/$pid/fd/0" ] && runtime=$parent && mine=$session && return
+  done
+  pid=
+}
+can_be_read() {
+  for dir in /proc/[0-9]*; do
+    case $dir in "/proc/$$"|"/proc/$runtime") continue ;; esac
+    for fd in "$dir"/fd/*; do
+      case $fd in *'*')
+        stat_of "$dir"
+        [ "$session" = "$mine" ] && return 0
+        continue
+      esac
+      [ "$fd" -ef "/proc/$$/fd/3" ] && return 0
+    done
+  done
+  return 1
+}
+keep() {
+  echo held
+  while can_be_read; do sleep 1 3<&- 2>/dev/null || exit 6; done
+  cat <&3 >/dev/null 2>&1 || while IFS= read -r line <&3; do :; done
+}
+tries=0
+command_of "$1"
+while [ -z "$pid" ]; do
+  [ $tries -lt 20 ] || exit 3
+  sleep 0.1 2>/dev/null || exit 6
+  command_of "$1"
+  tries=$((tries + 1))
+done
+keep 3<"/proc/$pid/fd/0"
+"#;
+
+/// Has hold of a command's input until it is dropped, or longer: what it does needs no connection.
+pub struct Keeper {
+    _connection: (Input, Output),
+}
+
+/// Get hold of a running command's input; `None` when that cannot be had, for instance because it has ended already.
+pub async fn keep(cluster: &Cluster, target: &Target, execution_id: &str) -> Option<Keeper> {
+    let kept = tokio::time::timeout(TIMEOUT, hold(cluster, target, execution_id)).await;
+    match kept.unwrap_or_else(|_| Err("it took too long".to_owned())) {
+        Ok(keeper) => Some(keeper),
+        Err(reason) => {
+            tracing::debug!(execution_id, pod = %target.pod, reason, "the input of an execution is not kept");
+            None
+        }
+    }
+}
+
+async fn hold(cluster: &Cluster, target: &Target, execution_id: &str) -> Result<Keeper, String> {
+    let script = [FIND, KEEP].concat();
+    let argv = ["/bin/sh", "-c", &script, "sh", &assignment(execution_id)].map(str::to_owned);
+    let (input, mut output) = open(cluster, target, &argv, false, false, PATIENCE).await?;
+    loop {
+        match output.next().await {
+            Event::Stdout(said) if said == HELD => break,
+            Event::Stdout(_) | Event::Stderr(_) => {}
+            Event::End(outcome) => return Err(format!("{outcome:?}")),
+        }
+    }
+    Ok(Keeper {
+        _connection: (input, output),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    use std::process::{Child, Command, Stdio};
+
+    /// A command as the runtime has it: its input is a pipe whose reading end stays open elsewhere.
+    struct Running {
+        command: Child,
+        input: std::io::PipeWriter,
+        also: std::io::PipeReader,
+        id: String,
+    }
+
+    fn run(script: &str) -> Running {
+        let (also, input) = std::io::pipe().unwrap();
+        let id = uuid::Uuid::new_v4().to_string();
+        let command = Command::new("env")
+            .arg(assignment(&id))
+            .args(["/bin/sh", "-c", script])
+            .stdin(also.try_clone().unwrap())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Running {
+            command,
+            input,
+            also,
+            id,
+        }
+    }
+
+    fn keeper(shell: &[&str], id: &str) -> std::io::Result<Child> {
+        let (program, first) = shell.split_first().unwrap();
+        Command::new(program)
+            .args(first)
+            .args(["-c", &[FIND, KEEP].concat(), "sh", &assignment(id)])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+    }
+
+    /// C-04, G-02: nothing is taken while the command or a child of it may still read; what is left then is taken.
+    #[test]
+    fn takes_only_what_nobody_reads() {
+        for shell in [&["/bin/sh"][..], &["dash"], &["bash"], &["busybox", "sh"]] {
+            let flag = std::env::temp_dir().join(uuid::Uuid::new_v4().to_string());
+            // the child has the input and reads it late, after the command itself has ended
+            let wait = format!("until [ -e {} ]; do sleep 0.05; done", flag.display());
+            let Running {
+                mut command,
+                mut input,
+                also,
+                id,
+            } = run(&format!(
+                "exec 4<&0; {{ {wait}; sleep 0.5; head -c 100000 <&4 | wc -c; }} & {wait}; exit 0"
+            ));
+            let Ok(mut keeper) = keeper(shell, &id) else { continue };
+            let mut said = String::new();
+            BufReader::new(keeper.stdout.take().unwrap())
+                .read_line(&mut said)
+                .unwrap();
+            assert_eq!(said, "held\n", "{shell:?}");
+            std::fs::write(&flag, "").unwrap();
+            // four times what the pipe holds: returns when all is taken
+            input.write_all(&[b'x'; 262_144]).unwrap();
+            drop((input, also));
+            let mut counted = String::new();
+            command.stdout.take().unwrap().read_to_string(&mut counted).unwrap();
+            assert_eq!(counted.trim(), "100000", "{shell:?}");
+            assert!(command.wait().unwrap().success());
+            assert!(keeper.wait().unwrap().success(), "{shell:?}");
+            std::fs::remove_file(&flag).unwrap();
+        }
+    }
+
+    #[test]
+    fn no_such_command() {
+        let status = keeper(&["/bin/sh"], "none").unwrap().wait().unwrap();
+        assert_eq!(status.code(), Some(3));
+    }
+}
