@@ -7,6 +7,8 @@
     reason = "tests"
 )]
 
+mod admin;
+mod author;
 mod bad_input;
 mod checked_volumes;
 mod client;
@@ -15,11 +17,17 @@ mod exec;
 mod ext;
 mod line;
 mod logs;
+mod operator;
+mod plugin_cases;
+mod plugin_commands;
+mod plugin_failures;
 mod program;
 mod remove_faults;
+mod revisions;
 mod services;
 mod start_faults;
 mod stream_faults;
+mod swap;
 mod sweep;
 mod shared {
     //! The cases that also run on real Kubernetes.

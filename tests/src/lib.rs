@@ -8,6 +8,7 @@
     reason = "test helpers"
 )]
 
+pub mod author;
 pub mod cases;
 pub mod exec;
 pub mod faults;
@@ -16,9 +17,15 @@ pub mod mortal;
 pub mod program;
 pub mod request;
 pub mod runner;
+pub mod stamps;
 pub mod wait;
 
 pub use runner::{Builder, Runner};
 
+/// A guest that writes its settings into the pod.
+pub const STAMP: &str = env!("COMPONENT_STAMP");
 /// A guest that does what its settings ask: loop, trap, flood, forge.
 pub const MISBEHAVE: &str = env!("COMPONENT_MISBEHAVE");
+
+/// A mutator that writes three annotations, or fails when told to.
+pub const STEADY: &str = env!("COMPONENT_STEADY");

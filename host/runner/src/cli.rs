@@ -7,10 +7,14 @@ use clap::{CommandFactory, Parser, Subcommand};
 mod client;
 #[cfg(feature = "embedded")]
 mod demo;
+mod explain;
 mod failure;
-mod message;
+pub(crate) mod message;
+mod operator;
 mod output;
 mod plan;
+mod plugin;
+mod revision;
 mod serve;
 mod volume;
 mod workload;
@@ -31,7 +35,20 @@ enum Command {
     #[cfg(feature = "embedded")]
     Demo(demo::Args),
     /// Print the pod that a request would become, and which plugin set which field; no cluster is needed
-    Plan(plan::Args),
+    Plan(Box<plan::Args>),
+    /// Write, look into, try and test plugins; no cluster is needed
+    ///
+    /// Exit codes: 0 done, 1 failed, a case or a check did not pass, or a difference was found, 2 wrong usage.
+    Plugin(plugin::Args),
+    /// List, stage and activate revisions of a running runner
+    ///
+    /// A revision is what decides workloads: plugins with their settings, and the catalog. Exit codes: 0 done, 1 failed or a
+    /// difference was found, 2 wrong usage, 3 not found.
+    Revision(revision::Args),
+    /// Tell what decided a workload of a running runner
+    ///
+    /// Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found.
+    Explain(explain::Args),
     /// Start, watch and end workloads of a running runner
     ///
     /// An ID is the workload's id, or the name of its pod. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found.
@@ -65,7 +82,10 @@ pub fn main() -> ExitCode {
             Command::Serve(args) => serve::run(args).await,
             #[cfg(feature = "embedded")]
             Command::Demo(args) => demo::run(args).await,
-            Command::Plan(args) => plan::run(args).await,
+            Command::Plan(args) => plan::run(*args).await,
+            Command::Plugin(args) => plugin::run(args).await,
+            Command::Revision(args) => revision::run(args).await,
+            Command::Explain(args) => explain::run(args).await,
             Command::Workload(args) => workload::run(args).await,
             Command::Volume(args) => volume::run(args).await,
             Command::Completions { shell } => {

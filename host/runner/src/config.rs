@@ -3,7 +3,7 @@
 //! Error texts are the contract's; the caller puts `load config: ` before them (W-210). A variable that is set but
 //! blank counts as unset where the contract does not say otherwise.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use runner_core::quantity::Quantity;
@@ -12,10 +12,12 @@ use runner_sandbox::Document;
 use serde_json::{Map, Value};
 
 mod policy_env;
+mod revisions;
 mod sweep;
 mod switch;
 
 pub use policy_env::PolicyEnv;
+pub use revisions::{Block, RevisionOptions, Revisions};
 pub use sweep::{Sweep, SweepOptions};
 
 const CHECKED_VOLUMES: &str = "WORKLOAD_CHECKED_VOLUMES";
@@ -46,6 +48,10 @@ pub struct Options {
     /// The secret sweeper.
     #[command(flatten)]
     pub sweep: SweepOptions,
+
+    /// How the policy changes while serving.
+    #[command(flatten)]
+    pub revisions: RevisionOptions,
 
     /// What decides a workload.
     #[command(flatten)]
@@ -96,7 +102,9 @@ pub struct PlanOptions {
 /// Settings of the policy: plugins and catalog.
 #[derive(Debug, Clone, Default)]
 pub struct PolicyConfig {
-    /// Catalog documents, read.
+    /// The catalog document; a missing file is an empty catalog (W-901).
+    pub catalog: Option<PathBuf>,
+    /// Catalog documents that are given, not read; without a `catalog`.
     pub documents: Vec<Document>,
     /// The plugins file.
     pub plugins: Option<PathBuf>,
@@ -117,6 +125,10 @@ pub struct Config {
     pub checked_volumes: bool,
     /// None when it is off.
     pub sweep: Option<Sweep>,
+    /// Where the admin API is served; none when it is off.
+    pub admin_addr: Option<String>,
+    /// How the policy changes while serving.
+    pub revisions: Revisions,
     /// What decides a workload.
     pub plan: PlanConfig,
 }
@@ -143,6 +155,7 @@ impl Options {
             kubeconfig,
             checked_volumes,
             sweep,
+            revisions,
             plan,
         } = self;
         if plan.namespace.as_deref().is_none_or(|n| n.trim().is_empty()) && !embedded {
@@ -150,6 +163,7 @@ impl Options {
         }
         overlay(ziti_enabled.as_deref())?;
         let plan = plan.check()?;
+        let (admin_addr, revisions) = revisions.check()?;
         Ok(Config {
             grpc_addr: grpc_addr
                 .filter(|a| !a.trim().is_empty())
@@ -157,6 +171,8 @@ impl Options {
             kubeconfig: not_blank(kubeconfig),
             checked_volumes: switch::parse(CHECKED_VOLUMES, checked_volumes.as_deref())?,
             sweep: sweep.check()?,
+            admin_addr,
+            revisions,
             plan,
         })
     }
@@ -179,7 +195,6 @@ impl PlanOptions {
         if let Some(name) = &namespace {
             runner_core::names::dns_label(name).map_err(|reason| format!("invalid KUBE_NAMESPACE: {reason}"))?;
         }
-        let documents = documents(catalog.as_deref())?;
         let claim_defaults = ClaimDefaults {
             storage_class: pvc_storage_class.map(|c| c.trim().to_owned()).filter(|c| !c.is_empty()),
             size: storage_size(pvc_storage_size)?,
@@ -190,7 +205,8 @@ impl PlanOptions {
             namespace,
             claim_defaults,
             policy: PolicyConfig {
-                documents,
+                catalog: not_blank(catalog),
+                documents: Vec::new(),
                 plugins: not_blank(plugins),
                 plugin_cache: not_blank(plugin_cache).or_else(default_plugin_cache),
                 shared_settings,
@@ -209,21 +225,6 @@ fn overlay(value: Option<&str>) -> Result<(), String> {
         return Err("ZITI_ENABLED is true, but this version cannot serve on the overlay".to_owned());
     }
     Ok(())
-}
-
-/// W-901: blank or missing is empty.
-fn documents(path: Option<&Path>) -> Result<Vec<Document>, String> {
-    let Some(path) = path.filter(|p| !p.as_os_str().is_empty()) else {
-        return Ok(Vec::new());
-    };
-    match std::fs::read_to_string(path) {
-        Ok(text) => Ok(vec![Document {
-            name: path.display().to_string(),
-            text,
-        }]),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(format!("read catalog {}: {error}", path.display())),
-    }
 }
 
 /// W-110
@@ -281,7 +282,7 @@ mod tests {
     #[test]
     fn errors() {
         type Change = fn(&mut Options);
-        let cases: [(&str, Change, &str); 10] = [
+        let cases: [(&str, Change, &str); 9] = [
             (
                 "no namespace",
                 |o| o.plan.namespace = None,
@@ -327,7 +328,6 @@ mod tests {
                 |o| o.plan.capability_implementations = Some(r#"{"a":1}"#.into()),
                 "invalid CAPABILITY_IMPLEMENTATIONS: ",
             ),
-            ("a directory", |o| o.plan.catalog = Some("/".into()), "read catalog /: "),
         ];
         for (name, change, wanted) in cases {
             let error = check(change).unwrap_err();
@@ -346,7 +346,8 @@ mod tests {
         })
         .unwrap();
         assert_eq!(config.grpc_addr, ":50051");
-        assert!(config.plan.policy.documents.is_empty() && config.plan.policy.shared_settings.is_empty());
+        assert!(config.plan.policy.shared_settings.is_empty());
+        assert_eq!(config.admin_addr.as_deref(), Some("127.0.0.1:50052"));
         assert_eq!(config.plan.claim_defaults.size, "10Gi");
         assert_eq!(config.plan.claim_defaults.storage_class, None);
     }

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use runner_k8s::Cluster;
 use runner_k8s::volumes::ClaimDefaults;
-use runner_sandbox::Revision;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -15,9 +14,11 @@ use tonic::transport::server::TcpIncoming;
 use tower::util::MapResponseLayer;
 use tracing::{info, warn};
 
+use crate::admin;
 use crate::config::Sweep;
 use crate::executions::Executions;
 use crate::oversize;
+use crate::policy::{self, Control};
 use crate::proto::DESCRIPTORS;
 use crate::proto::runner_v1::runner_service_server::RunnerServiceServer;
 use crate::rpc::Service;
@@ -30,14 +31,16 @@ const DRAIN: Duration = Duration::from_secs(20);
 pub struct Parts {
     /// The namespace that workloads live in.
     pub cluster: Cluster,
-    /// The policy in force.
-    pub revision: Arc<Revision>,
+    /// The policy to begin with.
+    pub policy: policy::Started,
     /// For claims that say nothing themselves.
     pub claim_defaults: ClaimDefaults,
     /// Volumes are listed with their identities and removed only by them (W-1322).
     pub checked_volumes: bool,
     /// The secret sweeper; none when it is off.
     pub sweep: Option<Sweep>,
+    /// For the admin API; none when it is off.
+    pub admin: Option<TcpListener>,
 }
 
 /// Why serving ended or did not begin.
@@ -82,19 +85,21 @@ pub async fn bind(addr: &str) -> Result<TcpListener, Error> {
 pub async fn run(parts: Parts, listener: TcpListener, shutdown: CancellationToken) -> Result<(), Error> {
     let Parts {
         cluster,
-        revision,
+        policy,
         claim_defaults,
         checked_volumes,
         sweep,
+        admin,
     } = parts;
     let addr = listener
         .local_addr()
         .map(|a: SocketAddr| a.to_string())
         .unwrap_or_default();
+    let namespace = cluster.namespace().to_owned();
+    let control = Arc::new(Control::new(policy, namespace, claim_defaults));
     let service = Service {
         cluster: cluster.clone(),
-        revision,
-        claim_defaults: Arc::new(claim_defaults),
+        control: Arc::clone(&control),
         checked_volumes,
         executions: Arc::new(Executions::default()),
         tasks: TaskTracker::new(),
@@ -102,6 +107,12 @@ pub async fn run(parts: Parts, listener: TcpListener, shutdown: CancellationToke
     };
     let tasks = service.tasks.clone();
     let mut background = Tasks::new(shutdown.clone());
+    background.spawn("policy watcher", |stop| policy::watch(Arc::clone(&control), stop));
+    if let Some(listener) = admin {
+        background.spawn("admin API", |stop| {
+            admin::serve(control, cluster.clone(), listener, stop)
+        });
+    }
     if let Some(sweep) = sweep {
         info!(interval = ?sweep.interval, grace = ?sweep.grace, "start-up secrets without a pod are swept");
         background.spawn("secret sweeper", |stop| {
@@ -117,6 +128,8 @@ pub async fn run(parts: Parts, listener: TcpListener, shutdown: CancellationToke
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(DESCRIPTORS)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+            .with_service_name("agynio.api.runner.v1.RunnerService")
+            .with_service_name("grpc.health.v1.Health")
     };
     // small messages leave at once: answers and exec output would otherwise wait for the caller's delayed ACK
     let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));

@@ -32,16 +32,7 @@ pub(crate) struct Connection {
 impl Connection {
     /// Connect now, so that a runner that is not there is told apart from one that refuses.
     pub(crate) async fn connect(&self) -> anyhow::Result<Client> {
-        let endpoint = Endpoint::from(self.addr.clone())
-            .connect_timeout(CONNECT_TIMEOUT)
-            .timeout(CALL_TIMEOUT);
-        let channel = endpoint.connect().await.map_err(|error| {
-            let error = anyhow!(error);
-            let cause = error.root_cause();
-            let addr = self.addr.to_string();
-            let addr = addr.trim_end_matches('/');
-            anyhow!("no runner answers at {addr}: {cause}; start one, or name another with --addr or RUNNER_ADDR")
-        })?;
+        let channel = channel(&self.addr, "runner", "--addr or RUNNER_ADDR").await?;
         Ok(RunnerServiceClient::new(channel))
     }
 
@@ -55,8 +46,22 @@ impl Connection {
     }
 }
 
+/// A connection to `what`; the hint says how to name another address.
+pub(super) async fn channel(addr: &Uri, what: &str, hint: &str) -> anyhow::Result<Channel> {
+    let endpoint = Endpoint::from(addr.clone())
+        .connect_timeout(CONNECT_TIMEOUT)
+        .timeout(CALL_TIMEOUT);
+    endpoint.connect().await.map_err(|error| {
+        let error = anyhow!(error);
+        let cause = error.root_cause();
+        let addr = addr.to_string();
+        let addr = addr.trim_end_matches('/');
+        anyhow!("no {what} answers at {addr}: {cause}; start one, or name another with {hint}")
+    })
+}
+
 /// Plain HTTP/2 is what the runner serves; there is nothing else to say in an address than the host and the port.
-fn address(text: &str) -> Result<Uri, String> {
+pub(super) fn address(text: &str) -> Result<Uri, String> {
     let full = if text.contains("://") {
         text.to_owned()
     } else {
