@@ -17,10 +17,12 @@ mod line;
 mod logs;
 mod program;
 mod remove_faults;
+mod reports;
 mod services;
 mod start_faults;
 mod stream_faults;
 mod sweep;
+mod tls;
 mod shared {
     //! The cases that also run on real Kubernetes.
     runner_tests::cases!(runner_tests::runner::Backend::Embedded);

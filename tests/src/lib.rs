@@ -11,6 +11,7 @@
 pub mod cases;
 pub mod exec;
 pub mod faults;
+pub mod gateway;
 pub mod logs;
 pub mod mortal;
 pub mod program;

@@ -50,9 +50,11 @@ impl Mortal {
                 claim_defaults: config.claim_defaults,
                 checked_volumes: false,
                 sweep,
+                platform: None,
+                tls: None,
             };
             let listener = server::bind("127.0.0.1:0").await.unwrap();
-            tell.send(listener.local_addr().unwrap()).unwrap();
+            tell.send(listener.local_addr()).unwrap();
             server::run(parts, listener, CancellationToken::new()).await.unwrap();
         });
         let addr = told.await.expect("the server does not start");

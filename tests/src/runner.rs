@@ -9,6 +9,7 @@ use kube::Api;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use runner_embedded::Embedded;
 use runner_host::config::{PlanOptions, Sweep};
+use runner_host::listener::tls::Files;
 use runner_host::proto::runner_v1::runner_service_client::RunnerServiceClient;
 use runner_host::proto::runner_v1::*;
 use runner_host::{policy, server};
@@ -38,6 +39,7 @@ pub struct Builder {
     plugins: Option<String>,
     sweep: Option<Sweep>,
     checked_volumes: bool,
+    tls: Option<Files>,
 }
 
 /// The catalog that tests use, as an operator writes it.
@@ -57,6 +59,7 @@ impl Builder {
             plugins: None,
             sweep: None,
             checked_volumes: false,
+            tls: None,
         }
     }
 
@@ -102,6 +105,12 @@ impl Builder {
         self
     }
 
+    /// With TLS; the runner's own clients then do not get in.
+    pub fn tls(mut self, files: Files) -> Self {
+        self.tls = Some(files);
+        self
+    }
+
     /// Start it; a setting that does not load ends the test.
     pub async fn start(self) -> Runner {
         self.try_start()
@@ -132,6 +141,8 @@ impl Builder {
             claim_defaults: config.claim_defaults,
             checked_volumes: self.checked_volumes,
             sweep: self.sweep,
+            platform: None,
+            tls: self.tls,
         };
         Ok(Runner::serve(place, parts, files).await)
     }
@@ -224,14 +235,10 @@ impl Runner {
     async fn serve(place: Place, parts: server::Parts, files: TempDir) -> Self {
         let cluster = parts.cluster.clone();
         let listener = server::bind("127.0.0.1:0").await.unwrap();
-        let addr = listener.local_addr().unwrap();
+        let addr = listener.local_addr();
         let shutdown = CancellationToken::new();
         let server = tokio::spawn(server::run(parts, listener, shutdown.clone()));
-        let channel = Channel::from_shared(format!("http://{addr}"))
-            .unwrap()
-            .connect()
-            .await
-            .unwrap();
+        let channel = Channel::from_shared(format!("http://{addr}")).unwrap().connect_lazy();
         Self {
             place,
             cluster,

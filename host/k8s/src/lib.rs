@@ -24,6 +24,7 @@ pub mod state;
 pub mod sweep;
 mod transport;
 pub mod volumes;
+pub mod watch;
 
 pub use client::{Cluster, ConnectError, Connection, Source};
 pub use start::{Objects, Started};

@@ -7,6 +7,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 mod client;
 #[cfg(feature = "embedded")]
 mod demo;
+mod dev_gateway;
 mod failure;
 mod message;
 mod output;
@@ -40,6 +41,8 @@ enum Command {
     ///
     /// Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found.
     Volume(volume::Args),
+    /// Be a platform's gateway on the terminal: print what runners report (GATEWAY_ADDRESS, SERVICE_TOKEN)
+    DevGateway(dev_gateway::Args),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -68,6 +71,7 @@ pub fn main() -> ExitCode {
             Command::Plan(args) => plan::run(args).await,
             Command::Workload(args) => workload::run(args).await,
             Command::Volume(args) => volume::run(args).await,
+            Command::DevGateway(args) => dev_gateway::run(args).await,
             Command::Completions { shell } => {
                 clap_complete::generate(shell, &mut Cli::command(), "runner-host", &mut std::io::stdout());
                 Ok(())

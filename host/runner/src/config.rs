@@ -11,12 +11,18 @@ use runner_k8s::volumes::ClaimDefaults;
 use runner_sandbox::Document;
 use serde_json::{Map, Value};
 
+use crate::listener::tls::Files;
+
+mod platform;
 mod policy_env;
 mod sweep;
 mod switch;
+mod tls;
 
+pub use platform::{Platform, PlatformOptions};
 pub use policy_env::PolicyEnv;
 pub use sweep::{Sweep, SweepOptions};
+pub use tls::TlsOptions;
 
 const CHECKED_VOLUMES: &str = "WORKLOAD_CHECKED_VOLUMES";
 
@@ -31,9 +37,13 @@ pub struct Options {
     #[arg(long, env = "LOG_LEVEL", value_name = "LEVEL", help_heading = "Serving")]
     pub log_level: Option<String>,
 
-    /// Serve on an overlay network; not offered by this version, so only false is accepted
-    #[arg(long, env = "ZITI_ENABLED", value_name = "BOOL", help_heading = "Serving")]
-    pub ziti_enabled: Option<String>,
+    /// Certificates.
+    #[command(flatten)]
+    pub tls: TlsOptions,
+
+    /// The platform side.
+    #[command(flatten)]
+    pub platform: PlatformOptions,
 
     /// Kubeconfig file; unset uses the service account of the pod, then ~/.kube/config
     #[arg(long, env = "KUBECONFIG", value_name = "FILE", help_heading = "Kubernetes")]
@@ -117,6 +127,10 @@ pub struct Config {
     pub checked_volumes: bool,
     /// None when it is off.
     pub sweep: Option<Sweep>,
+    /// None when the overlay is off.
+    pub platform: Option<Platform>,
+    /// None: plain TCP.
+    pub tls: Option<Files>,
     /// What decides a workload.
     pub plan: PlanConfig,
 }
@@ -139,7 +153,8 @@ impl Options {
         let Self {
             grpc_addr,
             log_level: _,
-            ziti_enabled,
+            tls,
+            platform,
             kubeconfig,
             checked_volumes,
             sweep,
@@ -148,7 +163,7 @@ impl Options {
         if plan.namespace.as_deref().is_none_or(|n| n.trim().is_empty()) && !embedded {
             return Err("KUBE_NAMESPACE is required".to_owned());
         }
-        overlay(ziti_enabled.as_deref())?;
+        let platform = platform.check()?;
         let plan = plan.check()?;
         Ok(Config {
             grpc_addr: grpc_addr
@@ -157,6 +172,8 @@ impl Options {
             kubeconfig: not_blank(kubeconfig),
             checked_volumes: switch::parse(CHECKED_VOLUMES, checked_volumes.as_deref())?,
             sweep: sweep.check()?,
+            platform,
+            tls: tls.check()?,
             plan,
         })
     }
@@ -201,14 +218,6 @@ impl PlanOptions {
 
 fn not_blank(path: Option<PathBuf>) -> Option<PathBuf> {
     path.filter(|p| !p.as_os_str().is_empty())
-}
-
-/// W-104. The overlay is not built in; saying so beats serving without it.
-fn overlay(value: Option<&str>) -> Result<(), String> {
-    if switch::parse("ZITI_ENABLED", value)? {
-        return Err("ZITI_ENABLED is true, but this version cannot serve on the overlay".to_owned());
-    }
-    Ok(())
 }
 
 /// W-901: blank or missing is empty.
@@ -281,7 +290,7 @@ mod tests {
     #[test]
     fn errors() {
         type Change = fn(&mut Options);
-        let cases: [(&str, Change, &str); 10] = [
+        let cases: [(&str, Change, &str); 9] = [
             (
                 "no namespace",
                 |o| o.plan.namespace = None,
@@ -293,13 +302,8 @@ mod tests {
                 "KUBE_NAMESPACE is required",
             ),
             (
-                "blank ziti",
-                |o| o.ziti_enabled = Some(String::new()),
-                "ZITI_ENABLED must be true or false",
-            ),
-            (
                 "bad ziti",
-                |o| o.ziti_enabled = Some("yes".into()),
+                |o| o.platform.ziti_enabled = Some("yes".into()),
                 "invalid ZITI_ENABLED: ",
             ),
             (

@@ -5,11 +5,15 @@
 pub mod cli;
 pub mod config;
 pub mod convert;
+pub mod dev_gateway;
 #[cfg(feature = "embedded")]
 pub mod embedded;
 mod executions;
+mod gate;
+pub mod listener;
 mod oversize;
 pub mod plan;
+pub mod platform;
 pub mod policy;
 pub mod proto;
 mod rpc;

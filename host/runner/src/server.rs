@@ -1,23 +1,26 @@
 //! Serving: the service, health and reflection on one listener, and a bounded shutdown.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use runner_k8s::Cluster;
 use runner_k8s::volumes::ClaimDefaults;
 use runner_sandbox::Revision;
-use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::transport::Server;
-use tonic::transport::server::TcpIncoming;
 use tower::util::MapResponseLayer;
 use tracing::{info, warn};
 
-use crate::config::Sweep;
+use crate::config::{Platform, Sweep};
 use crate::executions::Executions;
+use crate::gate::GateLayer;
+use crate::listener;
+use crate::listener::tcp::Tcp;
+use crate::listener::tls::{self, Tls};
 use crate::oversize;
+use crate::platform;
 use crate::proto::DESCRIPTORS;
 use crate::proto::runner_v1::runner_service_server::RunnerServiceServer;
 use crate::rpc::Service;
@@ -38,6 +41,10 @@ pub struct Parts {
     pub checked_volumes: bool,
     /// The secret sweeper; none when it is off.
     pub sweep: Option<Sweep>,
+    /// The platform side; none when the overlay is off.
+    pub platform: Option<Platform>,
+    /// Certificates for the TCP listener; none is plain TCP.
+    pub tls: Option<tls::Files>,
 }
 
 /// Why serving ended or did not begin.
@@ -51,6 +58,9 @@ pub enum Error {
         /// The system's error.
         source: std::io::Error,
     },
+    /// The certificates cannot be used.
+    #[error("TLS: {0}")]
+    Tls(String),
     /// W-205
     #[error("serve gRPC: {0}")]
     Serve(#[from] tonic::transport::Error),
@@ -62,38 +72,28 @@ pub enum Error {
     Background(#[from] tasks::Ended),
 }
 
-/// Bind a Go-style address: `host:port`, or `:port` for all interfaces, IPv6 and IPv4 (W-102).
-pub async fn bind(addr: &str) -> Result<TcpListener, Error> {
-    let failed = |source| Error::Listen {
+/// Bind the TCP listener (W-102, W-204).
+pub async fn bind(addr: &str) -> Result<Tcp, Error> {
+    Tcp::bind(addr).await.map_err(|source| Error::Listen {
         addr: addr.to_owned(),
         source,
-    };
-    match addr.strip_prefix(':') {
-        None => TcpListener::bind(addr).await.map_err(failed),
-        Some(port) => match TcpListener::bind(format!("[::]:{port}")).await {
-            Ok(listener) => Ok(listener),
-            // a kernel without IPv6
-            Err(_) => TcpListener::bind(format!("0.0.0.0:{port}")).await.map_err(failed),
-        },
-    }
+    })
 }
 
 /// Serve until `shutdown` is cancelled, then drain: health goes first, unary calls finish, streams are told to end.
-pub async fn run(parts: Parts, listener: TcpListener, shutdown: CancellationToken) -> Result<(), Error> {
+pub async fn run(parts: Parts, tcp: Tcp, shutdown: CancellationToken) -> Result<(), Error> {
     let Parts {
         cluster,
         revision,
         claim_defaults,
         checked_volumes,
         sweep,
+        platform,
+        tls,
     } = parts;
-    let addr = listener
-        .local_addr()
-        .map(|a: SocketAddr| a.to_string())
-        .unwrap_or_default();
     let service = Service {
         cluster: cluster.clone(),
-        revision,
+        revision: revision.clone(),
         claim_defaults: Arc::new(claim_defaults),
         checked_volumes,
         executions: Arc::new(Executions::default()),
@@ -111,6 +111,30 @@ pub async fn run(parts: Parts, listener: TcpListener, shutdown: CancellationToke
     if checked_volumes {
         info!("volumes are removed only by RemoveVolumeBound");
     }
+    let drained = CancellationToken::new();
+    let (entrance, incoming) = listener::entrance();
+    match tls {
+        Some(files) => {
+            let listener = Tls::new(tcp, files).map_err(Error::Tls)?;
+            background.spawn("tls listener", |stop| entrance.clone().serve(listener, stop));
+        }
+        None => background.spawn("tcp listener", |stop| entrance.clone().serve(tcp, stop)),
+    }
+    let gate = GateLayer {
+        closed: platform.as_ref().is_some_and(|settings| !settings.open_tcp),
+    };
+    // keeps the channel open as long as the server runs
+    let (_offer, offers) = watch::channel(platform::offer(&revision));
+    if let Some(settings) = platform {
+        let parts = platform::Parts {
+            settings,
+            cluster: cluster.clone(),
+            offers,
+            entrance,
+            drained: drained.clone(),
+        };
+        background.spawn("platform", |stop| platform::run(parts, stop));
+    }
     let (health, health_service) = tonic_health::server::health_reporter();
     health.set_serving::<RunnerServiceServer<Service>>().await;
     let reflection = || {
@@ -118,10 +142,9 @@ pub async fn run(parts: Parts, listener: TcpListener, shutdown: CancellationToke
             .register_encoded_file_descriptor_set(DESCRIPTORS)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
-    // small messages leave at once: answers and exec output would otherwise wait for the caller's delayed ACK
-    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
     let server = Server::builder()
         .layer(MapResponseLayer::new(oversize::correct))
+        .layer(gate)
         .add_service(RunnerServiceServer::new(service))
         .add_service(health_service)
         .add_service(reflection().build_v1()?)
@@ -137,8 +160,6 @@ pub async fn run(parts: Parts, listener: TcpListener, shutdown: CancellationToke
                     .await;
             }
         });
-    info!(listener = "tcp", addr, "gRPC server starting");
-
     let cut = async {
         shutdown.cancelled().await;
         tokio::time::sleep(DRAIN).await;
@@ -148,6 +169,7 @@ pub async fn run(parts: Parts, listener: TcpListener, shutdown: CancellationToke
         ended = background.ended() => return Err(ended.into()),
         () = cut => warn!(seconds = DRAIN.as_secs(), "calls were still running after the drain time and are cut"),
     }
+    drained.cancel();
     tasks.close();
     let rest = async {
         background.stopped().await;

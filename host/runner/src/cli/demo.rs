@@ -90,7 +90,7 @@ struct Serving {
 impl Serving {
     async fn start(embedded: &Embedded, config: &PlanConfig, revision: Arc<Revision>) -> anyhow::Result<Self> {
         let listener = server::bind("127.0.0.1:0").await?;
-        let addr = listener.local_addr()?;
+        let addr = listener.local_addr();
         let shutdown = CancellationToken::new();
         let parts = server::Parts {
             cluster: crate::embedded::connect(embedded).await?,
@@ -98,6 +98,8 @@ impl Serving {
             claim_defaults: config.claim_defaults.clone(),
             checked_volumes: false,
             sweep: None,
+            platform: None,
+            tls: None,
         };
         let server = tokio::spawn(server::run(parts, listener, shutdown.clone()));
         let mut client = RunnerServiceClient::connect(format!("http://{addr}")).await?;

@@ -101,6 +101,8 @@ async fn serve(
         claim_defaults: config.plan.claim_defaults,
         checked_volumes: config.checked_volumes,
         sweep: config.sweep,
+        platform: config.platform,
+        tls: config.tls,
     };
     server::run(parts, listener, shutdown).await?;
     Ok(())
