@@ -7,6 +7,8 @@ SHELL := /bin/bash
 CARGO ?= cargo
 TARGET := $${CARGO_TARGET_DIR:-target}
 CLUSTER := tests/cluster/cluster
+# The tests that need more than Rust; together, so that they are built once.
+MORE := --features runner-tests/cluster,runner-tests/overlay
 DENY_VERSION := 0.20.2
 
 .PHONY: help
@@ -32,7 +34,8 @@ release: prerequisites ## the release binary, without the embedded cluster
 
 .PHONY: test
 test: build ## all tests that need no Kubernetes
-	$(CARGO) test --locked --workspace
+	$(CARGO) test --locked --workspace --lib --bins --test all
+	$(CARGO) test --locked --workspace --doc
 
 .PHONY: cluster-up
 cluster-up: ## start a real one-node Kubernetes (see tests/cluster/README.md)
@@ -44,9 +47,13 @@ cluster-down: ## stop it; nothing stays behind
 
 .PHONY: cluster-test
 cluster-test: build cluster-up ## the tests against real Kubernetes
-	$(CARGO) test --locked --workspace --features runner-tests/cluster --test cluster --no-run
+	$(CARGO) test --locked --workspace $(MORE) --test cluster --no-run
 	tests/cluster/python >/dev/null
-	$(CLUSTER) in $(CARGO) test --locked --offline --workspace --features runner-tests/cluster --test cluster
+	$(CLUSTER) in $(CARGO) test --locked --offline --workspace $(MORE) --test cluster
+
+.PHONY: overlay-test
+overlay-test: build ## the tests on an OpenZiti overlay; its test double is built with Go
+	$(CARGO) test --locked --workspace $(MORE) --test double --test overlay
 
 .PHONY: check
 check: fmt clippy docs deny ## every check that is not a test
@@ -57,7 +64,7 @@ fmt:
 
 .PHONY: clippy
 clippy: prerequisites
-	$(CARGO) clippy --locked --workspace --all-targets --features runner-tests/cluster -- -D warnings
+	$(CARGO) clippy --locked --workspace --all-targets $(MORE) -- -D warnings
 
 .PHONY: docs
 docs: prerequisites

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use prost::Message as _;
 
-const FILES: [&str; 3] = [
+const FILES: [&str; 4] = [
     "agynio/api/runner/v1/runner.proto",
     "agynio/api/runners/v1/runners.proto",
     "agynio/api/gateway/v1/runners.proto",
+    "runner/host/v1/admin.proto",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -47,7 +47,14 @@ const POLICY: &[&str] = &[
     "ram-2gb",
     "kata",
 ];
-const ALLOWED: &[&str] = &["dockerconfigjson", "docker_config_json", "docker.io/library/busybox"];
+/// Words of Kubernetes, of image names and of the admin API's JSON.
+const ALLOWED: &[&str] = &[
+    "dockerconfigjson",
+    "docker_config_json",
+    "docker.io/library/busybox",
+    "docker/default",
+    "\"storageClasses\": revision.storage_classes",
+];
 
 #[test]
 fn host_code_names_no_policy() {

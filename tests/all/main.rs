@@ -7,7 +7,9 @@
     reason = "tests"
 )]
 
+mod admin;
 mod archive;
+mod author;
 mod bad_input;
 mod checked_volumes;
 mod client;
@@ -21,17 +23,25 @@ mod log_cuts;
 mod log_ends;
 mod log_many;
 mod logs;
+mod operator;
+mod plugin_cases;
+mod plugin_commands;
+mod plugin_failures;
 mod program;
 mod program_copy;
 mod program_exec;
 mod program_streams;
 mod remove_faults;
+mod reports;
+mod revisions;
 mod services;
 mod start_faults;
 mod start_log;
 mod stream_faults;
+mod swap;
 mod sweep;
 mod terminal;
+mod tls;
 mod told;
 mod shared {
     //! The cases that also run on real Kubernetes.

@@ -2,9 +2,11 @@
 
 use runner_host::proto::runner_v1::exec_request::Msg;
 use runner_host::proto::runner_v1::exec_response::Event;
+use runner_host::proto::runner_v1::runner_service_client::RunnerServiceClient;
 use runner_host::proto::runner_v1::*;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
 use crate::{Runner, wait};
@@ -108,17 +110,17 @@ pub struct Call {
 
 /// Open a call with these messages, of any kind, for sending first.
 pub async fn call(runner: &Runner, first: impl IntoIterator<Item = ExecRequest>) -> Call {
+    call_by(&mut runner.client(), first).await
+}
+
+/// The same with a client of one's own.
+pub async fn call_by(client: &mut RunnerServiceClient<Channel>, first: impl IntoIterator<Item = ExecRequest>) -> Call {
     let first: Vec<_> = first.into_iter().collect();
     let (input, messages) = mpsc::channel(first.len().max(4));
     for message in first {
         input.send(message).await.unwrap();
     }
-    let events = runner
-        .client()
-        .exec(ReceiverStream::new(messages))
-        .await
-        .unwrap()
-        .into_inner();
+    let events = client.exec(ReceiverStream::new(messages)).await.unwrap().into_inner();
     Call {
         input: Some(input),
         events,

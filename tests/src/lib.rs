@@ -9,20 +9,28 @@
 )]
 
 pub mod archive;
+pub mod author;
 pub mod cases;
 pub mod events;
 pub mod exec;
 pub mod faults;
+pub mod gateway;
 pub mod logs;
 pub mod mortal;
 pub mod processes;
 pub mod program;
 pub mod request;
 pub mod runner;
+pub mod stamps;
 pub mod terminal;
 pub mod wait;
 
 pub use runner::{Builder, Runner};
 
+/// A guest that writes its settings into the pod.
+pub const STAMP: &str = env!("COMPONENT_STAMP");
 /// A guest that does what its settings ask: loop, trap, flood, forge.
 pub const MISBEHAVE: &str = env!("COMPONENT_MISBEHAVE");
+
+/// A mutator that writes three annotations, or fails when told to.
+pub const STEADY: &str = env!("COMPONENT_STEADY");

@@ -1,10 +1,11 @@
 //! A runner that can be killed: it lives in an async runtime of its own, which is taken away with every task in it, the
 //! tracked ones too. What a process leaves behind when it is killed is what this one leaves behind.
 
-use std::sync::Arc;
+use std::net::SocketAddr;
 
 use runner_embedded::Embedded;
-use runner_host::config::{PlanOptions, Sweep};
+use runner_host::config::{PlanConfig, PlanOptions, Revisions, Sweep};
+use runner_host::proto::host_v1::admin_service_client::AdminServiceClient;
 use runner_host::proto::runner_v1::runner_service_client::RunnerServiceClient;
 use runner_host::{policy, server};
 use runner_k8s::{Cluster, Connection, Source};
@@ -19,6 +20,7 @@ use crate::runner::{engine, plugin_cache};
 pub struct Mortal {
     runtime: Option<Runtime>,
     channel: Channel,
+    admin: Channel,
 }
 
 impl Mortal {
@@ -30,7 +32,12 @@ impl Mortal {
         }
         .check()
         .unwrap();
-        let revision = Arc::new(policy::load(engine(), &config.policy).await.unwrap());
+        Self::with(embedded, config, Revisions::default(), sweep).await
+    }
+
+    /// With other plugins and settings.
+    pub async fn with(embedded: &Embedded, config: PlanConfig, revisions: Revisions, sweep: Option<Sweep>) -> Self {
+        let policy = policy::start(engine(), &config.policy, revisions).await.unwrap();
         let kubeconfig = serde_json::from_value(embedded.kubeconfig()).unwrap();
         let namespace = embedded.namespace().to_owned();
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -45,34 +52,44 @@ impl Mortal {
                 ..Connection::default()
             };
             let cluster = Cluster::connect(connection, namespace).await.unwrap();
+            let admin = server::bind("127.0.0.1:0").await.unwrap();
+            let admin_addr = admin.local_addr().unwrap();
             let parts = server::Parts {
                 cluster,
-                revision,
+                policy,
                 claim_defaults: config.claim_defaults,
                 checked_volumes: false,
                 max_executions: 100,
                 tasks: TaskTracker::new(),
                 sweep,
+                admin: Some(admin),
+                platform: None,
+                tls: None,
             };
             let listener = server::bind("127.0.0.1:0").await.unwrap();
-            tell.send(listener.local_addr().unwrap()).unwrap();
+            tell.send([listener.local_addr().unwrap(), admin_addr]).unwrap();
             server::run(parts, listener, CancellationToken::new()).await.unwrap();
         });
-        let addr = told.await.expect("the server does not start");
-        let channel = Channel::from_shared(format!("http://{addr}"))
-            .unwrap()
-            .connect()
-            .await
-            .unwrap();
+        let connect = async |addr: SocketAddr| {
+            let endpoint = Channel::from_shared(format!("http://{addr}")).unwrap();
+            endpoint.connect().await.unwrap()
+        };
+        let [addr, admin] = told.await.expect("the server does not start");
         Self {
             runtime: Some(runtime),
-            channel,
+            channel: connect(addr).await,
+            admin: connect(admin).await,
         }
     }
 
     /// A client; cheap.
     pub fn client(&self) -> RunnerServiceClient<Channel> {
         RunnerServiceClient::new(self.channel.clone())
+    }
+
+    /// A client of the admin API; cheap.
+    pub fn admin(&self) -> AdminServiceClient<Channel> {
+        AdminServiceClient::new(self.admin.clone())
     }
 
     /// At once, whatever it is doing.

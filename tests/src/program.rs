@@ -17,6 +17,8 @@ pub fn program() -> Command {
     let mut command = Command::new(binary);
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
     command.env("RUNNER_PLUGIN_CACHE", plugin_cache());
+    // several run at once; a test that needs the admin API names a port of its own
+    command.env("ADMIN_ADDR", "");
     command
 }
 

@@ -1,14 +1,16 @@
 //! A runner-host in this process, on the embedded cluster or on the cluster of `KUBECONFIG`, and a client of it.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Pod, Secret};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use runner_embedded::Embedded;
-use runner_host::config::{PlanOptions, Sweep};
+use runner_host::config::{PlanOptions, Platform, Revisions, Sweep};
+use runner_host::listener::tls::Files;
+use runner_host::proto::host_v1::admin_service_client::AdminServiceClient;
 use runner_host::proto::runner_v1::runner_service_client::RunnerServiceClient;
 use runner_host::proto::runner_v1::*;
 use runner_host::{policy, server};
@@ -40,6 +42,9 @@ pub struct Builder {
     sweep: Option<Sweep>,
     checked_volumes: bool,
     max_executions: usize,
+    revisions: Revisions,
+    tls: Option<Files>,
+    platform: Option<Platform>,
 }
 
 /// The catalog that tests use, as an operator writes it.
@@ -60,6 +65,9 @@ impl Builder {
             sweep: None,
             checked_volumes: false,
             max_executions: 10_000,
+            revisions: Revisions::default(),
+            tls: None,
+            platform: None,
         }
     }
 
@@ -111,6 +119,24 @@ impl Builder {
         self
     }
 
+    /// With other settings of revisions.
+    pub fn revisions(mut self, change: impl FnOnce(&mut Revisions)) -> Self {
+        change(&mut self.revisions);
+        self
+    }
+
+    /// With the platform side and the overlay.
+    pub fn platform(mut self, platform: Platform) -> Self {
+        self.platform = Some(platform);
+        self
+    }
+
+    /// With TLS; the runner's own clients then do not get in.
+    pub fn tls(mut self, files: Files) -> Self {
+        self.tls = Some(files);
+        self
+    }
+
     /// Start it; a setting that does not load ends the test.
     pub async fn start(self) -> Runner {
         self.try_start()
@@ -123,7 +149,9 @@ impl Builder {
         let files = TempDir::new().unwrap();
         let mut options = self.options;
         options.plugin_cache = Some(plugin_cache());
-        options.plugins = self.plugins.map(|text| write(&files, "plugins.yaml", &text));
+        if let Some(text) = self.plugins {
+            options.plugins = Some(write(&files, "plugins.yaml", &text));
+        }
         let mut config = options.check()?;
         config.policy.documents = self
             .catalog
@@ -133,16 +161,19 @@ impl Builder {
                 text,
             })
             .collect();
-        let revision = Arc::new(policy::load(engine(), &config.policy).await?);
+        let policy = policy::start(engine(), &config.policy, self.revisions).await?;
         let place = Place::make(self.backend).await;
         let parts = server::Parts {
             cluster: place.connect().await,
-            revision,
+            policy,
             claim_defaults: config.claim_defaults,
             checked_volumes: self.checked_volumes,
             max_executions: self.max_executions,
             tasks: TaskTracker::new(),
             sweep: self.sweep,
+            admin: Some(server::bind("127.0.0.1:0").await.unwrap()),
+            platform: self.platform,
+            tls: self.tls,
         };
         Ok(Runner::serve(place, parts, files).await)
     }
@@ -221,10 +252,12 @@ pub struct Runner {
     cluster: Cluster,
     addr: SocketAddr,
     channel: Channel,
+    admin: Channel,
+    admin_addr: SocketAddr,
     shutdown: CancellationToken,
     tasks: TaskTracker,
     server: JoinHandle<Result<(), server::Error>>,
-    _files: TempDir,
+    files: TempDir,
 }
 
 impl Runner {
@@ -237,23 +270,23 @@ impl Runner {
         let cluster = parts.cluster.clone();
         let listener = server::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
+        let admin = parts.admin.as_ref().unwrap().local_addr().unwrap();
         let shutdown = CancellationToken::new();
         let tasks = parts.tasks.clone();
         let server = tokio::spawn(server::run(parts, listener, shutdown.clone()));
-        let channel = Channel::from_shared(format!("http://{addr}"))
-            .unwrap()
-            .connect()
-            .await
-            .unwrap();
+        // some of them are served on TLS, where these clients do not get in
+        let connect = |addr: SocketAddr| Channel::from_shared(format!("http://{addr}")).unwrap().connect_lazy();
         Self {
             place,
             cluster,
             addr,
-            channel,
+            channel: connect(addr),
+            admin: connect(admin),
+            admin_addr: admin,
             shutdown,
             tasks,
             server,
-            _files: files,
+            files,
         }
     }
 
@@ -265,6 +298,26 @@ impl Runner {
     /// A client; cheap.
     pub fn client(&self) -> RunnerServiceClient<Channel> {
         RunnerServiceClient::new(self.channel.clone())
+    }
+
+    /// A client of the admin API; cheap.
+    pub fn admin(&self) -> AdminServiceClient<Channel> {
+        AdminServiceClient::new(self.admin.clone()).max_decoding_message_size(64 << 20)
+    }
+
+    /// Where it serves the admin API.
+    pub fn admin_addr(&self) -> SocketAddr {
+        self.admin_addr
+    }
+
+    /// The connection to the admin API itself, for other services.
+    pub fn admin_channel(&self) -> Channel {
+        self.admin.clone()
+    }
+
+    /// Where the plugins file of [`Builder::plugins`] is.
+    pub fn files(&self) -> &Path {
+        self.files.path()
     }
 
     /// The connection itself, for other services.
@@ -397,9 +450,19 @@ impl Runner {
         names
     }
 
+    /// Wait until the server ends by itself, and say why.
+    pub async fn ended(self) -> String {
+        let ended = tokio::time::timeout(wait::LIMIT, self.server).await;
+        let error = ended.expect("the server did not end").unwrap().unwrap_err();
+        if let Place::Embedded(embedded) = self.place {
+            embedded.shutdown().await;
+        }
+        error.to_string()
+    }
+
     /// End the server and the cluster's part of this test; the server must end by itself and without an error.
     pub async fn stop(self) {
-        drop(self.channel);
+        drop((self.channel, self.admin));
         self.shutdown.cancel();
         let ended = tokio::time::timeout(wait::LIMIT, self.server).await;
         ended.expect("the server did not end").unwrap().unwrap();

@@ -34,6 +34,9 @@ pub const STARTUP_ATTEMPT: &str = "agyn.io/startup-attempt";
 /// Annotation: name of the main container, so that it is known when something else put a container before it (C-22).
 pub const MAIN_CONTAINER: &str = "agyn.io/main-container";
 
+/// Annotation: id of the revision that decided the pod.
+pub const REVISION: &str = "agyn.io/policy-revision";
+
 /// Labels in sorted order.
 pub type Labels = BTreeMap<String, String>;
 

@@ -59,6 +59,9 @@ impl Kubelet {
                 }
             };
             for object in appeared {
+                if !is_ours(&object) {
+                    continue;
+                }
                 let uid = json::text(&object, "/metadata/uid").to_owned();
                 if known.insert(uid.clone()) {
                     let pod = pod::run(self.clone(), Value::clone(&object));
@@ -77,6 +80,11 @@ impl Kubelet {
         }
         while pods.join_next().await.is_some() {}
     }
+}
+
+/// False for a pod that asks for another scheduler: there is none, so it stays Pending.
+fn is_ours(pod: &Value) -> bool {
+    matches!(json::text(pod, "/spec/schedulerName"), "" | "default-scheduler")
 }
 
 /// The pods on this node, by uid.

@@ -6,6 +6,7 @@
 
 mod container;
 mod security;
+mod sizing;
 #[cfg(test)]
 mod tests;
 
@@ -102,24 +103,42 @@ const CONFINEMENT: [&str; 3] = [
 /// The one annotation under a reserved prefix that a plugin may add (W-1305).
 const SECURITY_PROFILE: &str = "agyn.dev/pod-security-profile";
 
+pub use sizing::check_sizing;
+
 /// Check what one plugin made of a pod. The error names the plugin, the pointer and the grant.
 pub fn check(before: &Value, after: &Value, plugin: &str, granted: &BTreeSet<String>) -> Result<(), Error> {
-    let volumes = before.get("spec").map_or(&[][..], |spec| list(spec, "volumes"));
-    let sealed = volumes
-        .iter()
-        .filter(|v| {
-            ["secret", "configMap", "projected"]
-                .into_iter()
-                .any(|source| field(v, source).is_some())
-        })
-        .filter_map(|v| text(v, "name"))
-        .collect();
-    Guard {
+    let guard = Guard {
         plugin,
         granted,
-        sealed,
+        // what is new is judged as a volume; what was there is the same afterwards
+        sealed: volumes_of(before, &["secret", "configMap", "projected"]),
+        of_the_node: volumes_of(before, &["hostPath"]),
+    };
+    guard.fields("", Some(before), Some(after), &[POD])?;
+    one_name_one_container(&guard, after)
+}
+
+fn volumes_of<'a>(pod: &'a Value, sources: &[&str]) -> BTreeSet<&'a str> {
+    let volumes = pod.get("spec").map_or(&[][..], |spec| list(spec, "volumes"));
+    volumes
+        .iter()
+        .filter(|volume| sources.iter().any(|source| field(volume, source).is_some()))
+        .filter_map(|volume| text(volume, "name"))
+        .collect()
+}
+
+/// Over both lists: exec, logs and sizes find a container by its name alone.
+fn one_name_one_container(g: &Guard<'_>, pod: &Value) -> Result<(), Error> {
+    let mut names = BTreeSet::new();
+    for key in ["containers", "initContainers"] {
+        let containers = pod.get("spec").map_or(&[][..], |spec| list(spec, key));
+        for (i, container) in containers.iter().enumerate() {
+            if !names.insert(text(container, "name")) {
+                return Err(g.hosts(&format!("/spec/{key}/{i}")));
+            }
+        }
     }
-    .fields("", Some(before), Some(after), &[POD])
+    Ok(())
 }
 
 struct Guard<'a> {
@@ -127,6 +146,8 @@ struct Guard<'a> {
     granted: &'a BTreeSet<String>,
     /// Volumes that hold what the host put there.
     sealed: BTreeSet<&'a str>,
+    /// Volumes that another plugin opened to the node.
+    of_the_node: BTreeSet<&'a str>,
 }
 
 impl Guard<'_> {

@@ -29,6 +29,7 @@ pub mod sweep;
 mod transport;
 pub mod volumes;
 mod waiting;
+pub mod watch;
 pub mod wire;
 
 pub use client::{Cluster, ConnectError, Connection, Source};

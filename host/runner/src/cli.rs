@@ -7,10 +7,15 @@ use clap::{CommandFactory, Parser, Subcommand};
 mod client;
 #[cfg(feature = "embedded")]
 mod demo;
+mod dev_gateway;
+mod explain;
 mod failure;
-mod message;
+pub(crate) mod message;
+mod operator;
 mod output;
 mod plan;
+mod plugin;
+mod revision;
 mod serve;
 mod terminal;
 mod volume;
@@ -27,12 +32,25 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serve the gRPC API
-    Serve(serve::Args),
+    Serve(Box<serve::Args>),
     /// Show the whole thing at work: a tour on the embedded cluster, in seconds
     #[cfg(feature = "embedded")]
     Demo(demo::Args),
     /// Print the pod that a request would become, and which plugin set which field; no cluster is needed
-    Plan(plan::Args),
+    Plan(Box<plan::Args>),
+    /// Write, look into, try and test plugins; no cluster is needed
+    ///
+    /// Exit codes: 0 done, 1 failed, a case or a check did not pass, or a difference was found, 2 wrong usage.
+    Plugin(plugin::Args),
+    /// List, stage and activate revisions of a running runner
+    ///
+    /// A revision is what decides workloads: plugins with their settings, and the catalog. Exit codes: 0 done, 1 failed or a
+    /// difference was found, 2 wrong usage, 3 not found.
+    Revision(revision::Args),
+    /// Tell what decided a workload of a running runner
+    ///
+    /// Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found.
+    Explain(explain::Args),
     /// Start, watch and end workloads of a running runner, and work in them
     ///
     /// An ID is the workload's id, or the name of its pod. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found; exec
@@ -42,6 +60,8 @@ enum Command {
     ///
     /// Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found.
     Volume(volume::Args),
+    /// Be a platform's gateway on the terminal: print what runners report (GATEWAY_ADDRESS, SERVICE_TOKEN)
+    DevGateway(dev_gateway::Args),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -64,12 +84,16 @@ pub fn main() -> ExitCode {
     };
     let result = runtime.block_on(async {
         match cli.command {
-            Command::Serve(args) => serve::run(args).await?,
+            Command::Serve(args) => serve::run(*args).await?,
             #[cfg(feature = "embedded")]
             Command::Demo(args) => demo::run(args).await?,
-            Command::Plan(args) => plan::run(args).await?,
+            Command::Plan(args) => plan::run(*args).await?,
+            Command::Plugin(args) => plugin::run(args).await?,
+            Command::Revision(args) => revision::run(args).await?,
+            Command::Explain(args) => explain::run(args).await?,
             Command::Workload(args) => return workload::run(args).await,
             Command::Volume(args) => volume::run(args).await?,
+            Command::DevGateway(args) => dev_gateway::run(args).await?,
             Command::Completions { shell } => {
                 clap_complete::generate(shell, &mut Cli::command(), "runner-host", &mut std::io::stdout());
             }

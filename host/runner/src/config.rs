@@ -3,7 +3,7 @@
 //! Error texts are the contract's; the caller puts `load config: ` before them (W-210). A variable that is set but
 //! blank counts as unset where the contract does not say otherwise.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use runner_core::quantity::Quantity;
@@ -11,13 +11,21 @@ use runner_k8s::volumes::ClaimDefaults;
 use runner_sandbox::Document;
 use serde_json::{Map, Value};
 
+use crate::listener::tls::Files;
+
 mod executions;
+mod platform;
 mod policy_env;
+mod revisions;
 mod sweep;
 mod switch;
+mod tls;
 
+pub use platform::{Platform, PlatformOptions};
 pub use policy_env::PolicyEnv;
+pub use revisions::{Block, RevisionOptions, Revisions};
 pub use sweep::{Sweep, SweepOptions};
+pub use tls::TlsOptions;
 
 const CHECKED_VOLUMES: &str = "WORKLOAD_CHECKED_VOLUMES";
 
@@ -32,9 +40,13 @@ pub struct Options {
     #[arg(long, env = "LOG_LEVEL", value_name = "LEVEL", help_heading = "Serving")]
     pub log_level: Option<String>,
 
-    /// Serve on an overlay network; not offered by this version, so only false is accepted
-    #[arg(long, env = "ZITI_ENABLED", value_name = "BOOL", help_heading = "Serving")]
-    pub ziti_enabled: Option<String>,
+    /// Certificates.
+    #[command(flatten)]
+    pub tls: TlsOptions,
+
+    /// The platform side.
+    #[command(flatten)]
+    pub platform: PlatformOptions,
 
     /// How many executions may run at the same time [default: 10000]
     #[arg(long, env = executions::NAME, value_name = "N", help_heading = "Serving")]
@@ -51,6 +63,10 @@ pub struct Options {
     /// The secret sweeper.
     #[command(flatten)]
     pub sweep: SweepOptions,
+
+    /// How the policy changes while serving.
+    #[command(flatten)]
+    pub revisions: RevisionOptions,
 
     /// What decides a workload.
     #[command(flatten)]
@@ -101,7 +117,9 @@ pub struct PlanOptions {
 /// Settings of the policy: plugins and catalog.
 #[derive(Debug, Clone, Default)]
 pub struct PolicyConfig {
-    /// Catalog documents, read.
+    /// The catalog document; a missing file is an empty catalog (W-901).
+    pub catalog: Option<PathBuf>,
+    /// Catalog documents that are given, not read; without a `catalog`.
     pub documents: Vec<Document>,
     /// The plugins file.
     pub plugins: Option<PathBuf>,
@@ -124,6 +142,14 @@ pub struct Config {
     pub checked_volumes: bool,
     /// None when it is off.
     pub sweep: Option<Sweep>,
+    /// Where the admin API is served; none when it is off.
+    pub admin_addr: Option<String>,
+    /// How the policy changes while serving.
+    pub revisions: Revisions,
+    /// None when the overlay is off.
+    pub platform: Option<Platform>,
+    /// None: plain TCP.
+    pub tls: Option<Files>,
     /// What decides a workload.
     pub plan: PlanConfig,
 }
@@ -146,18 +172,21 @@ impl Options {
         let Self {
             grpc_addr,
             log_level: _,
-            ziti_enabled,
+            tls,
+            platform,
             max_executions,
             kubeconfig,
             checked_volumes,
             sweep,
+            revisions,
             plan,
         } = self;
         if plan.namespace.as_deref().is_none_or(|n| n.trim().is_empty()) && !embedded {
             return Err("KUBE_NAMESPACE is required".to_owned());
         }
-        overlay(ziti_enabled.as_deref())?;
+        let platform = platform.check()?;
         let plan = plan.check()?;
+        let (admin_addr, revisions) = revisions.check()?;
         Ok(Config {
             grpc_addr: grpc_addr
                 .filter(|a| !a.trim().is_empty())
@@ -166,6 +195,10 @@ impl Options {
             kubeconfig: not_blank(kubeconfig),
             checked_volumes: switch::parse(CHECKED_VOLUMES, checked_volumes.as_deref())?,
             sweep: sweep.check()?,
+            admin_addr,
+            revisions,
+            platform,
+            tls: tls.check()?,
             plan,
         })
     }
@@ -188,7 +221,6 @@ impl PlanOptions {
         if let Some(name) = &namespace {
             runner_core::names::dns_label(name).map_err(|reason| format!("invalid KUBE_NAMESPACE: {reason}"))?;
         }
-        let documents = documents(catalog.as_deref())?;
         let claim_defaults = ClaimDefaults {
             storage_class: pvc_storage_class.map(|c| c.trim().to_owned()).filter(|c| !c.is_empty()),
             size: storage_size(pvc_storage_size)?,
@@ -199,7 +231,8 @@ impl PlanOptions {
             namespace,
             claim_defaults,
             policy: PolicyConfig {
-                documents,
+                catalog: not_blank(catalog),
+                documents: Vec::new(),
                 plugins: not_blank(plugins),
                 plugin_cache: not_blank(plugin_cache).or_else(default_plugin_cache),
                 shared_settings,
@@ -210,29 +243,6 @@ impl PlanOptions {
 
 fn not_blank(path: Option<PathBuf>) -> Option<PathBuf> {
     path.filter(|p| !p.as_os_str().is_empty())
-}
-
-/// W-104. The overlay is not built in; saying so beats serving without it.
-fn overlay(value: Option<&str>) -> Result<(), String> {
-    if switch::parse("ZITI_ENABLED", value)? {
-        return Err("ZITI_ENABLED is true, but this version cannot serve on the overlay".to_owned());
-    }
-    Ok(())
-}
-
-/// W-901: blank or missing is empty.
-fn documents(path: Option<&Path>) -> Result<Vec<Document>, String> {
-    let Some(path) = path.filter(|p| !p.as_os_str().is_empty()) else {
-        return Ok(Vec::new());
-    };
-    match std::fs::read_to_string(path) {
-        Ok(text) => Ok(vec![Document {
-            name: path.display().to_string(),
-            text,
-        }]),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(format!("read catalog {}: {error}", path.display())),
-    }
 }
 
 /// W-110
@@ -290,7 +300,7 @@ mod tests {
     #[test]
     fn errors() {
         type Change = fn(&mut Options);
-        let cases: [(&str, Change, &str); 10] = [
+        let cases: [(&str, Change, &str); 8] = [
             (
                 "no namespace",
                 |o| o.plan.namespace = None,
@@ -302,13 +312,8 @@ mod tests {
                 "KUBE_NAMESPACE is required",
             ),
             (
-                "blank ziti",
-                |o| o.ziti_enabled = Some(String::new()),
-                "ZITI_ENABLED must be true or false",
-            ),
-            (
                 "bad ziti",
-                |o| o.ziti_enabled = Some("yes".into()),
+                |o| o.platform.ziti_enabled = Some("yes".into()),
                 "invalid ZITI_ENABLED: ",
             ),
             (
@@ -336,7 +341,6 @@ mod tests {
                 |o| o.plan.capability_implementations = Some(r#"{"a":1}"#.into()),
                 "invalid CAPABILITY_IMPLEMENTATIONS: ",
             ),
-            ("a directory", |o| o.plan.catalog = Some("/".into()), "read catalog /: "),
         ];
         for (name, change, wanted) in cases {
             let error = check(change).unwrap_err();
@@ -355,7 +359,8 @@ mod tests {
         })
         .unwrap();
         assert_eq!(config.grpc_addr, ":50051");
-        assert!(config.plan.policy.documents.is_empty() && config.plan.policy.shared_settings.is_empty());
+        assert!(config.plan.policy.shared_settings.is_empty());
+        assert_eq!(config.admin_addr.as_deref(), Some("127.0.0.1:50052"));
         assert_eq!(config.plan.claim_defaults.size, "10Gi");
         assert_eq!(config.plan.claim_defaults.storage_class, None);
     }

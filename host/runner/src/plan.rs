@@ -5,19 +5,24 @@
 
 use std::sync::Arc;
 
+use metrics::counter;
+use runner_core::capability::Applied;
 use runner_core::catalog::Catalog;
+use runner_core::edit::{Edit, Rule};
 use runner_core::flavor::{Resources, Sizing};
 use runner_core::workload::{ContainerRole, ResolvedWorkload, WorkloadId, WorkloadSpec};
-use runner_core::{Error, Kind, Result};
-use runner_k8s::Objects;
+use runner_core::{Error, Result};
 use runner_k8s::start::check_pod_size;
 use runner_k8s::volumes::ClaimDefaults;
-use runner_sandbox::{Plugin, Revision};
+use runner_k8s::{Objects, guard};
+use runner_sandbox::{Answer, Chain, Fault, Plugin, Revision};
 use serde_json::Value;
 use tracing::warn;
 
-mod edits;
+pub(crate) mod edits;
 mod origins;
+#[cfg(test)]
+mod property;
 
 pub use origins::{Conflict, Origin, Origins};
 
@@ -42,9 +47,10 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Two plugins that write one field are worth a line: the later one won.
+    /// Two plugins that write one field are worth a line and a count: the later one won.
     pub fn log_conflicts(&self, id: &WorkloadId) {
         for conflict in self.origins.conflicts() {
+            counter!("runner_plugin_conflicts_total").increment(1);
             warn!(
                 workload_id = %id,
                 pointer = conflict.pointer,
@@ -58,42 +64,44 @@ impl Plan {
 
 /// Decide a workload. Plugins run in this order: sizing, capabilities as requested, mutators as configured.
 pub async fn plan(spec: WorkloadSpec, revision: &Revision, settings: Settings<'_>) -> Result<Plan> {
-    let mut origins = Origins::default();
-    let (sizing, sizer) = size(&spec, revision).await?;
+    let mut chain = Chain::start(revision.chain_limits());
+    let sized = size(&spec, revision, &mut chain).await?;
+    let (sizing, sizer) = match sized {
+        Some(SizedBy { sizing, by, rules }) => (sizing, Some((by, rules))),
+        None => (Sizing::default(), None),
+    };
     let workload = ResolvedWorkload { spec, sizing };
     let pod = runner_k8s::pod::build(&workload, settings.namespace);
     // before plugins meet their own limits on it
     check_pod_size(&pod)?;
-    if let Some(sizer) = sizer {
-        origins.sized(&pod, &sizer.reference());
-    }
-    let spec = &workload.spec;
     let mut draft = Draft {
         pod: Arc::new(pod),
-        origins,
+        origins: Origins::default(),
     };
+    if let Some((by, rules)) = &sizer {
+        draft.origins.sized(&draft.pod, &by.reference(), rules);
+    }
+    let spec = &workload.spec;
 
     let mut sidecars: Vec<String> = spec.sidecars.iter().map(|c| c.name.clone()).collect();
     for name in &spec.capabilities {
         let plugin = revision
             .capability(name)
             .ok_or_else(|| Error::invalid_with("unknown_capability", name))?;
-        let applied = plugin.apply(name, spec, draft.pod.clone()).await?;
-        draft.change(plugin, "capability-policy", applied.edits)?;
-        for sidecar in &applied.sidecars {
-            if !draft.has_container(sidecar) {
-                let reason = format!("names the sidecar {sidecar:?}, which it did not add");
-                return Err(plugin_failed(plugin, "capability-policy", reason));
-            }
-        }
-        sidecars.extend(applied.sidecars);
+        let pod = Arc::clone(&draft.pod);
+        let added = chain.apply(plugin, name, spec, &pod, |answer| draft.apply(answer));
+        sidecars.extend(added.await?);
     }
-    if let (Some(size), Some(sizer)) = (workload.sizing.of(ContainerRole::Injected), sizer) {
-        draft.size_injected(spec, size, sizer);
+    if let (Some(size), Some((by, rules))) = (workload.sizing.of(ContainerRole::Injected), &sizer) {
+        draft.size_injected(spec, size, by, rules);
     }
     for plugin in revision.mutators() {
-        let edits = plugin.mutate(spec, draft.pod.clone()).await?;
-        draft.change(plugin, "pod-mutation", edits)?;
+        let pod = Arc::clone(&draft.pod);
+        chain
+            .mutate(plugin, spec, &pod, |answer| {
+                draft.change(answer.by, answer.value, &answer.rules)
+            })
+            .await?;
     }
 
     let secrets = runner_k8s::secrets::plan(spec)?;
@@ -109,9 +117,16 @@ pub async fn plan(spec: WorkloadSpec, revision: &Revision, settings: Settings<'_
     })
 }
 
+/// What a sizing plugin decided, and why.
+struct SizedBy<'r> {
+    sizing: Sizing,
+    by: &'r Plugin,
+    rules: Vec<Rule>,
+}
+
 /// W-801: a flavor that no catalog and sizing plugin know is refused; without a flavor the plugin is asked only when the
 /// request concerns it in another way, and else nothing is sized.
-async fn size<'r>(spec: &WorkloadSpec, revision: &'r Revision) -> Result<(Sizing, Option<&'r Arc<Plugin>>)> {
+async fn size<'r>(spec: &WorkloadSpec, revision: &'r Revision, chain: &mut Chain<'r>) -> Result<Option<SizedBy<'r>>> {
     let catalog: &Catalog = revision.catalog();
     let flavor = match &spec.flavor {
         Some(name) => {
@@ -130,7 +145,7 @@ async fn size<'r>(spec: &WorkloadSpec, revision: &'r Revision) -> Result<(Sizing
                     container.name
                 ),
             )),
-            None => Ok((Sizing::default(), None)),
+            None => Ok(None),
         };
     };
     let asked = |name: &String| {
@@ -139,10 +154,18 @@ async fn size<'r>(spec: &WorkloadSpec, revision: &'r Revision) -> Result<(Sizing
             .is_some_and(|plugin| Arc::ptr_eq(plugin, sizer))
     };
     if flavor.is_none() && explicit.is_none() && !spec.capabilities.iter().any(asked) {
-        return Ok((Sizing::default(), None));
+        return Ok(None);
     }
-    let sizing = sizer.size(flavor, spec).await?;
-    Ok((sizing, Some(sizer)))
+    let judge = |answer: Answer<'r, Sizing>| {
+        let Answer { by, value, rules } = answer;
+        guard::check_sizing(&value, flavor, spec, by.name(), by.granted()).map_err(Fault::Forbidden)?;
+        Ok(SizedBy {
+            sizing: value,
+            by,
+            rules,
+        })
+    };
+    Ok(Some(chain.size(sizer, flavor, spec, judge).await?))
 }
 
 /// The pod between two plugins.
@@ -152,20 +175,37 @@ struct Draft {
 }
 
 impl Draft {
-    fn change(&mut self, plugin: &Plugin, hook: &str, edits: Vec<runner_core::edit::Edit>) -> Result<()> {
+    /// A capability's changes; answers the sidecars that it added.
+    fn apply(&mut self, answer: Answer<'_, Applied>) -> Result<Vec<String>, Fault> {
+        let Answer { by, value, rules } = answer;
+        let before = Arc::clone(&self.pod);
+        self.change(by, value.edits, &rules)?;
+        match value.sidecars.iter().find(|name| !has_container(&self.pod, name)) {
+            Some(missing) => {
+                self.pod = before;
+                Err(Fault::Unusable(format!(
+                    "names the sidecar {missing:?}, which it did not add"
+                )))
+            }
+            None => Ok(value.sidecars),
+        }
+    }
+
+    /// All edits of one plugin or, when one cannot be made or is not allowed, none.
+    fn change(&mut self, by: &Plugin, edits: Vec<Edit>, rules: &[Rule]) -> Result<(), Fault> {
         if edits.is_empty() {
             return Ok(());
         }
         let mut after = Value::clone(&self.pod);
-        edits::apply(&mut after, edits, &plugin.reference(), &mut self.origins)
-            .map_err(|reason| plugin_failed(plugin, hook, reason))?;
-        runner_k8s::guard::check(&self.pod, &after, plugin.name(), plugin.granted())?;
+        let changes = edits::apply(&mut after, edits, rules).map_err(Fault::Unusable)?;
+        guard::check(&self.pod, &after, by.name(), by.granted()).map_err(Fault::Forbidden)?;
+        self.origins.add(&by.reference(), changes);
         self.pod = Arc::new(after);
         Ok(())
     }
 
     /// Containers that are not of the request and came without sizes.
-    fn size_injected(&mut self, spec: &WorkloadSpec, size: &Resources, sizer: &Plugin) {
+    fn size_injected(&mut self, spec: &WorkloadSpec, size: &Resources, sizer: &Plugin, rules: &[Rule]) {
         let mut after = Value::clone(&self.pod);
         for list in ["/spec/containers", "/spec/initContainers"] {
             let containers = after.pointer_mut(list).and_then(Value::as_array_mut);
@@ -179,27 +219,18 @@ impl Draft {
                 };
                 let value = runner_k8s::pod::resources(size);
                 fields.insert("resources".to_owned(), value.clone());
-                self.origins
-                    .record(format!("{list}/{n}/resources"), &sizer.reference(), None, Some(value));
+                let pointer = format!("{list}/{n}/resources");
+                self.origins.set(pointer, &sizer.reference(), value, rules);
             }
         }
         self.pod = Arc::new(after);
     }
-
-    fn has_container(&self, name: &str) -> bool {
-        ["/spec/containers", "/spec/initContainers"]
-            .iter()
-            .filter_map(|list| self.pod.pointer(list)?.as_array())
-            .flatten()
-            .any(|container| container.get("name").and_then(Value::as_str) == Some(name))
-    }
 }
 
-///
-fn plugin_failed(plugin: &Plugin, hook: &str, reason: String) -> Error {
-    Error::new(
-        Kind::Internal,
-        "plugin_failed",
-        format!("{} {hook}: {reason}", plugin.name()),
-    )
+fn has_container(pod: &Value, name: &str) -> bool {
+    ["/spec/containers", "/spec/initContainers"]
+        .iter()
+        .filter_map(|list| pod.pointer(list)?.as_array())
+        .flatten()
+        .any(|container| container.get("name").and_then(Value::as_str) == Some(name))
 }

@@ -3,6 +3,7 @@
 pub use packages::agynio::api::gateway::v1 as gateway_v1;
 pub use packages::agynio::api::runner::v1 as runner_v1;
 pub use packages::agynio::api::runners::v1 as runners_v1;
+pub use packages::runner::host::v1 as host_v1;
 
 /// Encoded `FileDescriptorSet` of all of `proto/`.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
@@ -26,6 +27,13 @@ mod packages {
                 pub mod v1 {
                     tonic::include_proto!("agynio.api.gateway.v1");
                 }
+            }
+        }
+    }
+    pub mod runner {
+        pub mod host {
+            pub mod v1 {
+                tonic::include_proto!("runner.host.v1");
             }
         }
     }

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use runner_core::{Error, Kind};
 use runner_k8s::Cluster;
-use runner_k8s::volumes::ClaimDefaults;
-use runner_sandbox::Revision;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::executions::Executions;
+use crate::policy::Control;
 use crate::proto::runner_v1::runner_service_server::RunnerService;
 use crate::proto::runner_v1::*;
 use crate::status::status;
@@ -42,10 +41,8 @@ pub(crate) use deadline::Bounded;
 pub(crate) struct Service {
     /// The namespace that workloads live in.
     pub(crate) cluster: Cluster,
-    /// The policy in force.
-    pub(crate) revision: Arc<Revision>,
-    /// For claims that say nothing themselves.
-    pub(crate) claim_defaults: Arc<ClaimDefaults>,
+    /// The policy; a call pins one revision of it.
+    pub(crate) control: Arc<Control>,
     /// Volumes are listed with their identities and removed only by them (W-1322).
     pub(crate) checked_volumes: bool,
     /// Running execs by id.

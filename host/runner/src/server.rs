@@ -1,23 +1,28 @@
 //! Serving: the service, health and reflection on one listener, and a bounded shutdown.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use runner_k8s::Cluster;
 use runner_k8s::volumes::ClaimDefaults;
-use runner_sandbox::Revision;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::transport::Server;
-use tonic::transport::server::TcpIncoming;
 use tower::util::MapResponseLayer;
 use tracing::{info, warn};
 
-use crate::config::Sweep;
+use crate::admin;
+use crate::config::{Platform, Sweep};
 use crate::executions::Executions;
+use crate::gate::GateLayer;
+use crate::listener;
+use crate::listener::tcp::Tcp;
+use crate::listener::tls::{self, Tls};
 use crate::oversize;
+use crate::platform;
+use crate::policy::{self, Control};
 use crate::proto::DESCRIPTORS;
 use crate::proto::runner_v1::runner_service_server::RunnerServiceServer;
 use crate::rpc::{Bounded, Service};
@@ -37,8 +42,8 @@ const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 pub struct Parts {
     /// The namespace that workloads live in.
     pub cluster: Cluster,
-    /// The policy in force.
-    pub revision: Arc<Revision>,
+    /// The policy to begin with.
+    pub policy: policy::Started,
     /// For claims that say nothing themselves.
     pub claim_defaults: ClaimDefaults,
     /// Volumes are listed with their identities and removed only by them (W-1322).
@@ -49,6 +54,12 @@ pub struct Parts {
     pub tasks: TaskTracker,
     /// The secret sweeper; none when it is off.
     pub sweep: Option<Sweep>,
+    /// For the admin API; none when it is off.
+    pub admin: Option<TcpListener>,
+    /// The platform side; none when the overlay is off.
+    pub platform: Option<Platform>,
+    /// Certificates for the TCP listener; none is plain TCP.
+    pub tls: Option<tls::Files>,
 }
 
 /// Why serving ended or did not begin.
@@ -62,6 +73,9 @@ pub enum Error {
         /// The system's error.
         source: std::io::Error,
     },
+    /// The certificates cannot be used.
+    #[error("TLS: {0}")]
+    Tls(String),
     /// W-205
     #[error("serve gRPC: {0}")]
     Serve(#[from] tonic::transport::Error),
@@ -93,27 +107,33 @@ pub async fn bind(addr: &str) -> Result<TcpListener, Error> {
 pub async fn run(parts: Parts, listener: TcpListener, shutdown: CancellationToken) -> Result<(), Error> {
     let Parts {
         cluster,
-        revision,
+        policy,
         claim_defaults,
         checked_volumes,
         max_executions,
         tasks,
         sweep,
+        admin,
+        platform,
+        tls,
     } = parts;
-    let addr = listener
-        .local_addr()
-        .map(|a: SocketAddr| a.to_string())
-        .unwrap_or_default();
+    let namespace = cluster.namespace().to_owned();
+    let control = Arc::new(Control::new(policy, namespace, claim_defaults));
     let service = Service {
         cluster: cluster.clone(),
-        revision,
-        claim_defaults: Arc::new(claim_defaults),
+        control: Arc::clone(&control),
         checked_volumes,
         executions: Arc::new(Executions::new(max_executions)),
         tasks: tasks.clone(),
         shutdown: shutdown.child_token(),
     };
     let mut background = Tasks::new(shutdown.clone());
+    background.spawn("policy watcher", |stop| policy::watch(Arc::clone(&control), stop));
+    if let Some(listener) = admin {
+        background.spawn("admin API", |stop| {
+            admin::serve(Arc::clone(&control), cluster.clone(), listener, stop)
+        });
+    }
     if let Some(sweep) = sweep {
         info!(interval = ?sweep.interval, grace = ?sweep.grace, "start-up secrets without a pod are swept");
         background.spawn("secret sweeper", |stop| {
@@ -123,19 +143,47 @@ pub async fn run(parts: Parts, listener: TcpListener, shutdown: CancellationToke
     if checked_volumes {
         info!("volumes are removed only by RemoveVolumeBound");
     }
+    let drained = CancellationToken::new();
+    let (entrance, incoming) = listener::entrance();
+    let tcp = Tcp::new(listener);
+    match tls {
+        Some(files) => {
+            let listener = Tls::new(tcp, files).map_err(Error::Tls)?;
+            background.spawn("tls listener", |stop| entrance.clone().serve(listener, stop));
+        }
+        None => background.spawn("tcp listener", |stop| entrance.clone().serve(tcp, stop)),
+    }
+    let gate = GateLayer {
+        closed: platform.as_ref().is_some_and(|settings| !settings.open_tcp),
+    };
+    if let Some(settings) = platform {
+        let (offer, offers) = watch::channel(platform::offer(&control.pin()));
+        background.spawn("catalog offers", |stop| {
+            platform::offers(Arc::clone(&control), offer, stop)
+        });
+        let parts = platform::Parts {
+            settings,
+            cluster: cluster.clone(),
+            offers,
+            entrance,
+            drained: drained.clone(),
+        };
+        background.spawn("platform", |stop| platform::run(parts, stop));
+    }
     let (health, health_service) = tonic_health::server::health_reporter();
     health.set_serving::<RunnerServiceServer<Service>>().await;
     let reflection = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(DESCRIPTORS)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+            .with_service_name("agynio.api.runner.v1.RunnerService")
+            .with_service_name("grpc.health.v1.Health")
     };
-    // small messages leave at once: answers and exec output would otherwise wait for the caller's delayed ACK
-    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
     let server = Server::builder()
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .layer(MapResponseLayer::new(oversize::correct))
+        .layer(gate)
         .layer(tower::layer::layer_fn(Bounded))
         .add_service(RunnerServiceServer::new(service))
         .add_service(health_service)
@@ -152,8 +200,6 @@ pub async fn run(parts: Parts, listener: TcpListener, shutdown: CancellationToke
                     .await;
             }
         });
-    info!(listener = "tcp", addr, "gRPC server starting");
-
     let cut = async {
         shutdown.cancelled().await;
         tokio::time::sleep(DRAIN).await;
@@ -163,6 +209,7 @@ pub async fn run(parts: Parts, listener: TcpListener, shutdown: CancellationToke
         ended = background.ended() => return Err(ended.into()),
         () = cut => warn!(seconds = DRAIN.as_secs(), "calls were still running after the drain time and are cut"),
     }
+    drained.cancel();
     tasks.close();
     let rest = async {
         background.stopped().await;

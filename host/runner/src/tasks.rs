@@ -12,13 +12,11 @@ use tracing::{debug, info, warn};
 
 use crate::config::Sweep;
 
-/// A background task ended although nobody told it to.
+/// A background task ended although nobody told it to. What it gave as reason is the text, in the contract's words where
+/// it has some.
 #[derive(Debug, thiserror::Error)]
-#[error("background task {name} ended: {reason}")]
-pub struct Ended {
-    name: &'static str,
-    reason: String,
-}
+#[error("{0}")]
+pub struct Ended(String);
 
 /// The running tasks; dropping it aborts them.
 pub(crate) struct Tasks {
@@ -71,15 +69,12 @@ impl Tasks {
     }
 
     fn describe(&self, joined: Result<(Id, Result<(), String>), JoinError>) -> Ended {
-        let (id, reason) = match joined {
-            Ok((id, Ok(()))) => (id, "it has no more to do".to_owned()),
-            Ok((id, Err(reason))) => (id, reason),
-            Err(error) => (error.id(), error.to_string()),
-        };
-        Ended {
-            name: self.names.get(&id).copied().unwrap_or("unknown"),
-            reason,
-        }
+        let name = |id: Id| self.names.get(&id).copied().unwrap_or("unknown");
+        Ended(match joined {
+            Ok((id, Ok(()))) => format!("background task {} ended: it has no more to do", name(id)),
+            Ok((_, Err(reason))) => reason,
+            Err(error) => format!("background task {} ended: {error}", name(error.id())),
+        })
     }
 }
 
@@ -119,10 +114,7 @@ mod tests {
             Ok(())
         });
         tasks.spawn("brittle", |_| async { Err("no more ink".to_owned()) });
-        assert_eq!(
-            tasks.ended().await.to_string(),
-            "background task brittle ended: no more ink"
-        );
+        assert_eq!(tasks.ended().await.to_string(), "no more ink");
         tasks.spawn("hasty", |_| async { Ok(()) });
         assert_eq!(
             tasks.ended().await.to_string(),

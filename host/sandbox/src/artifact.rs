@@ -15,6 +15,8 @@ use sha2::{Digest, Sha256};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
+use crate::compiler::Compiler;
+
 type Hash32 = [u8; 32];
 
 const MAGIC: &[u8; 16] = b"runner-artifact1";
@@ -25,12 +27,13 @@ const FILE_BYTES: u64 = 1 << 30;
 
 pub(crate) struct Artifacts {
     engine: Engine,
+    compiler: Compiler,
     /// Of the compiler, its settings and the machine.
     compatibility: Hash32,
     dir: Option<PathBuf>,
     /// Newest last.
     recent: Mutex<VecDeque<(Hash32, Component)>>,
-    /// One at a time: compiling takes every core.
+    /// One at a time: it is for all cores that it may use.
     compiling: Mutex<()>,
 }
 
@@ -48,6 +51,7 @@ impl Artifacts {
         engine.precompile_compatibility_hash().hash(&mut hasher);
         Self {
             engine: engine.clone(),
+            compiler: Compiler::new(),
             compatibility: hasher.0.finalize().into(),
             dir,
             recent: Mutex::default(),
@@ -69,7 +73,7 @@ impl Artifacts {
         let component = match stored {
             Some(component) => component,
             None => {
-                let component = Component::from_binary(&self.engine, bytes)?;
+                let component = self.compiler.compile(&self.engine, bytes)?;
                 if let Some(path) = &path
                     && let Err(error) = self.store(path, &digest, &component)
                 {
@@ -160,7 +164,7 @@ fn deserialize(engine: &Engine, artifact: &[u8]) -> wasmtime::Result<Component> 
     unsafe { Component::deserialize(engine, artifact) }
 }
 
-fn usable_dir(dir: &Path) -> Result<(), String> {
+pub(crate) fn usable_dir(dir: &Path) -> Result<(), String> {
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -181,7 +185,7 @@ fn ours(metadata: &fs::Metadata) -> Result<(), String> {
     }
 }
 
-fn read_own(path: &Path) -> io::Result<Vec<u8>> {
+pub(crate) fn read_own(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = fs::File::open(path)?;
     ours(&file.metadata()?).map_err(io::Error::other)?;
     let mut bytes = Vec::new();

@@ -10,59 +10,59 @@ use runner_core::names;
 use runner_core::quantity::Quantity;
 use serde_json::Value;
 
-use crate::error::one_line;
+use crate::error::{Failure, one_line};
 use crate::limits::{LimitExceeded, Limits};
+use crate::store::Used;
 
 const SHOWN: usize = 200;
 
-/// Counts the texts of one answer.
+/// Counts the texts and edits of one answer on top of what the call has used.
 pub(crate) struct Output<'a> {
     limits: &'a Limits,
-    bytes: u64,
+    used: &'a mut Used,
 }
 
 impl<'a> Output<'a> {
-    pub(crate) fn new(limits: &'a Limits) -> Self {
-        Self { limits, bytes: 0 }
+    pub(crate) fn new(limits: &'a Limits, used: &'a mut Used) -> Self {
+        Self { limits, used }
     }
 
-    pub(crate) fn text(&mut self, text: &str) -> Result<(), String> {
-        self.bytes = self.bytes.saturating_add(text.len() as u64);
-        if self.bytes > self.limits.output_bytes {
-            return Err(LimitExceeded::bytes("outputBytes", self.limits.output_bytes).to_string());
+    pub(crate) fn text(&mut self, text: &str) -> Result<(), Failure> {
+        self.used.output_bytes = self.used.output_bytes.saturating_add(text.len() as u64);
+        if self.used.output_bytes > self.limits.output_bytes {
+            return Err(LimitExceeded::bytes("outputBytes", self.limits.output_bytes).into());
         }
         Ok(())
     }
 
-    pub(crate) fn edits(&self, count: usize) -> Result<(), String> {
-        if count as u64 > self.limits.edits {
-            return Err(LimitExceeded::new("edits", self.limits.edits).to_string());
+    pub(crate) fn edits(&mut self, count: usize) -> Result<(), Failure> {
+        self.used.edits = count as u64;
+        if self.used.edits > self.limits.edits {
+            return Err(LimitExceeded::new("edits", self.limits.edits).into());
         }
         Ok(())
     }
 
-    pub(crate) fn pointer(&mut self, pointer: &str) -> Result<(), String> {
+    pub(crate) fn pointer(&mut self, pointer: &str) -> Result<(), Failure> {
         self.text(pointer)?;
-        jsonptr::Pointer::parse(pointer).map(drop).map_err(|error| {
-            format!(
-                "edit at {:?}: not an RFC 6901 pointer: {error}",
-                one_line(pointer, SHOWN)
-            )
-        })
+        jsonptr::Pointer::parse(pointer)
+            .map(drop)
+            .map_err(|error| Failure::from(format!("not an RFC 6901 pointer: {error}")).at(edit(pointer)))
     }
 
-    pub(crate) fn value(&mut self, pointer: &str, value: &str) -> Result<Value, String> {
+    pub(crate) fn value(&mut self, pointer: &str, value: &str) -> Result<Value, Failure> {
         self.pointer(pointer)?;
-        let shown = one_line(pointer, SHOWN);
         if value.len() as u64 > self.limits.value_bytes {
-            return Err(format!(
-                "edit at {shown:?}: {}",
-                LimitExceeded::bytes("valueBytes", self.limits.value_bytes)
-            ));
+            return Err(Failure::from(LimitExceeded::bytes("valueBytes", self.limits.value_bytes)).at(edit(pointer)));
         }
         self.text(value)?;
-        serde_json::from_str(value).map_err(|error| format!("edit at {shown:?}: the value is not JSON: {error}"))
+        serde_json::from_str(value)
+            .map_err(|error| Failure::from(format!("the value is not JSON: {error}")).at(edit(pointer)))
     }
+}
+
+fn edit(pointer: &str) -> String {
+    format!("edit at {:?}", one_line(pointer, SHOWN))
 }
 
 /// Resource names and quantities as a map; each parses and is not negative.
@@ -185,6 +185,7 @@ mod tests {
     use runner_core::flavor::{Device, Flavor};
 
     use super::*;
+    use crate::error::Cause;
 
     fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
         list.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect()
@@ -291,26 +292,49 @@ mod tests {
             edits: 2,
             ..Limits::default()
         };
-        assert!(Output::new(&limits).value("/a~1b/0", "{}").is_ok());
-        let value = |pointer: &str, value: &str| Output::new(&limits).value(pointer, value).unwrap_err();
-        assert!(value("a", "1").starts_with("edit at \"a\": not an RFC 6901 pointer"));
-        assert!(value("/~2", "1").starts_with("edit at \"/~2\": not an RFC 6901 pointer"));
-        assert!(value("/a", "{").starts_with("edit at \"/a\": the value is not JSON"));
+        let output = |pointer: &str, value: &str| Output::new(&limits, &mut Used::default()).value(pointer, value);
+        assert!(output("/a~1b/0", "{}").is_ok());
+        let value = |pointer: &str, value: &str| output(pointer, value).unwrap_err();
+        for (pointer, text, reason) in [
+            ("a", "1", "edit at \"a\": not an RFC 6901 pointer"),
+            ("/~2", "1", "edit at \"/~2\": not an RFC 6901 pointer"),
+            ("/a", "{", "edit at \"/a\": the value is not JSON"),
+        ] {
+            let failure = value(pointer, text);
+            assert!(failure.reason.starts_with(reason), "{}", failure.reason);
+            assert_eq!(failure.cause, Cause::Answer);
+        }
+        let limit = |failure: Failure| (failure.cause, failure.reason);
         assert_eq!(
-            value("/a", "\"123456789\""),
-            "edit at \"/a\": valueBytes limit of 10 bytes exceeded"
+            limit(value("/a", "\"123456789\"")),
+            (
+                Cause::Limit("valueBytes"),
+                "edit at \"/a\": valueBytes limit of 10 bytes exceeded".to_owned()
+            )
         );
         assert_eq!(
-            value(&format!("/{}", "a".repeat(30)), "1"),
-            "outputBytes limit of 30 bytes exceeded"
+            limit(value(&format!("/{}", "a".repeat(30)), "1")),
+            (
+                Cause::Limit("outputBytes"),
+                "outputBytes limit of 30 bytes exceeded".to_owned()
+            )
         );
-        assert_eq!(Output::new(&limits).edits(3).unwrap_err(), "edits limit of 2 exceeded");
-        let deep = Limits::default();
+        let mut used = Used {
+            output_bytes: 28,
+            ..Used::default()
+        };
         assert!(
-            Output::new(&deep)
-                .value("/a", &"[".repeat(1000))
-                .unwrap_err()
-                .contains("not JSON")
+            Output::new(&limits, &mut used).value("/a", "1").is_err(),
+            "on top of the rules"
         );
+        let many = Output::new(&limits, &mut Used::default()).edits(3).unwrap_err();
+        assert_eq!(
+            limit(many),
+            (Cause::Limit("edits"), "edits limit of 2 exceeded".to_owned())
+        );
+        let deep = Output::new(&Limits::default(), &mut Used::default())
+            .value("/a", &"[".repeat(1000))
+            .unwrap_err();
+        assert!(deep.reason.contains("not JSON"));
     }
 }

@@ -3,16 +3,17 @@
 
 use std::io::Read;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use wasmtime::component::InstancePre;
 
-use crate::engine::{Engine, Halt};
+use crate::engine::Engine;
 use crate::hooks::{Entrypoints, chain};
 use crate::linker;
 use crate::manifest::{Builtin, Entry, Source};
+use crate::run::Halt;
 use crate::store::HostState;
 
 const FILE_BYTES: u64 = 64 << 20;
@@ -33,9 +34,12 @@ pub(crate) type Refusal = (&'static str, String);
 
 pub(crate) async fn link(engine: &Engine, entry: &Entry, builtins: &[Builtin]) -> Result<Linked, Vec<Refusal>> {
     let one = |refusal| vec![refusal];
-    let bytes = read(engine, &entry.source, builtins)
-        .await
-        .map_err(|reason| one(("/source", reason)))?;
+    let bytes = match &entry.content {
+        Some(content) => content.0.clone(),
+        None => read(engine, &entry.source, builtins)
+            .await
+            .map_err(|reason| one(("/source", reason)))?,
+    };
     let hash: [u8; 32] = Sha256::digest(&bytes).into();
     let digest = format!("sha256:{}", hex::encode(hash));
     if let Some(pinned) = entry.digest.as_ref().filter(|pinned| **pinned != digest) {
@@ -85,12 +89,12 @@ pub(crate) async fn link(engine: &Engine, entry: &Entry, builtins: &[Builtin]) -
     })
 }
 
-async fn read(engine: &Engine, source: &Source, builtins: &[Builtin]) -> Result<Arc<[u8]>, String> {
+async fn read(engine: &Engine, source: &Source, builtins: &[Builtin]) -> Result<Bytes, String> {
     match source {
         Source::Builtin(name) => builtins
             .iter()
             .find(|builtin| builtin.name == name)
-            .map(|builtin| builtin.bytes.into())
+            .map(|builtin| Bytes::from_static(builtin.bytes))
             .ok_or_else(|| {
                 let names: Vec<&str> = builtins.iter().map(|builtin| builtin.name).collect();
                 format!(
@@ -108,7 +112,7 @@ async fn read(engine: &Engine, source: &Source, builtins: &[Builtin]) -> Result<
     }
 }
 
-fn read_file(path: &Path) -> Result<Arc<[u8]>, String> {
+pub(crate) fn read_file(path: &Path) -> Result<Bytes, String> {
     let shown = path.display();
     let unreadable = |error: std::io::Error| format!("read {shown}: {error}");
     // A pipe or a device would block or never end.

@@ -12,8 +12,7 @@ use runner_core::{Error, Kind};
 use crate::bindings::exports::runner::policy as hooks;
 use crate::bindings::runner::policy::types;
 use crate::check::{self, Output};
-use crate::error::refusal;
-use crate::limits::Limits;
+use crate::error::{Failure, refusal};
 
 pub(crate) fn workload(spec: &WorkloadSpec) -> types::Workload {
     types::Workload {
@@ -202,8 +201,7 @@ pub(crate) fn capabilities(list: Vec<hooks::capability_policy::Capability>) -> R
     Ok(list)
 }
 
-pub(crate) fn applied(applied: hooks::capability_policy::Applied, limits: &Limits) -> Result<Applied, String> {
-    let mut output = Output::new(limits);
+pub(crate) fn applied(applied: hooks::capability_policy::Applied, mut output: Output<'_>) -> Result<Applied, Failure> {
     for name in &applied.sidecars {
         output.text(name)?;
         runner_core::names::dns_label(name).map_err(|reason| format!("sidecar name {reason}"))?;
@@ -214,11 +212,11 @@ pub(crate) fn applied(applied: hooks::capability_policy::Applied, limits: &Limit
     })
 }
 
-pub(crate) fn edits(list: Vec<types::Edit>, limits: &Limits) -> Result<Vec<Edit>, String> {
-    edits_in(list, &mut Output::new(limits))
+pub(crate) fn edits(list: Vec<types::Edit>, mut output: Output<'_>) -> Result<Vec<Edit>, Failure> {
+    edits_in(list, &mut output)
 }
 
-fn edits_in(list: Vec<types::Edit>, output: &mut Output<'_>) -> Result<Vec<Edit>, String> {
+fn edits_in(list: Vec<types::Edit>, output: &mut Output<'_>) -> Result<Vec<Edit>, Failure> {
     output.edits(list.len())?;
     list.into_iter()
         .map(|edit| {

@@ -1,13 +1,12 @@
-//! The WebAssembly engine of the process: pool, linker, clock tick, and threads of its own for plugins, so that a guest
-//! that spins cannot stall the threads that serve. Everything ends when the last handle is dropped.
+//! The WebAssembly engine of the process: pool, linker, clock tick, and threads of its own for calls that take long, so
+//! that a guest that spins cannot stall the threads that serve. Everything ends when the last handle is dropped.
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
-use tokio::task::JoinHandle;
 use wasmtime::component::Linker;
 use wasmtime::{Config, InstanceAllocationStrategy, PoolingAllocationConfig};
 
@@ -26,6 +25,8 @@ pub struct EngineOptions {
     pub threads: usize,
     /// Calls that run at once; more wait.
     pub max_concurrent: usize,
+    /// Count the instructions of calls, for measuring: it slows them down.
+    pub count_instructions: bool,
 }
 
 impl Default for EngineOptions {
@@ -35,6 +36,7 @@ impl Default for EngineOptions {
             cache_dir: None,
             threads: cores.clamp(2, 8),
             max_concurrent: 64,
+            count_instructions: false,
         }
     }
 }
@@ -52,28 +54,14 @@ struct Shared {
     permits: Arc<Semaphore>,
 }
 
-/// Why a job gave no answer.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Halt {
-    /// No permit in time.
-    Busy,
-    /// The outer deadline passed: the guest was blocked in a host call.
-    Time,
-    /// The job panicked or the engine ends.
-    Lost,
-}
-
-const TICK: Duration = Duration::from_millis(5);
-/// How long a call waits for its turn. Beyond that the host is overloaded, and saying so is better than a longer queue.
-const TURN: Duration = Duration::from_secs(10);
-/// The guest's own check comes first: it names the limit while the store is still there.
-const GRACE: Duration = Duration::from_millis(20);
+/// How exactly time limits hold, and how long the first slice of a call may keep a serving thread: at most two ticks.
+pub(crate) const TICK: Duration = Duration::from_millis(2);
 
 impl Engine {
     /// Make the engine and start its threads.
     pub fn new(options: EngineOptions) -> Result<Self, EngineError> {
         let slots = options.max_concurrent.clamp(1, 1000);
-        let wasmtime = wasmtime::Engine::new(&config(slots))?;
+        let wasmtime = wasmtime::Engine::new(&config(slots, options.count_instructions))?;
         let linker = linker::linker(&wasmtime)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(options.threads.max(1))
@@ -99,46 +87,17 @@ impl Engine {
         &self.0.linker
     }
 
+    /// None when the engine ends.
+    pub(crate) fn runtime(&self) -> Option<&Runtime> {
+        self.0.runtime.as_ref()
+    }
+
+    pub(crate) fn permits(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.0.permits)
+    }
+
     pub(crate) fn artifacts(&self) -> &Artifacts {
         &self.0.artifacts
-    }
-
-    /// Run a guest on the plugin threads. The job gets the instant by which it has to end; dropping the returned future
-    /// ends it.
-    pub(crate) async fn run<T, F, Job>(&self, time: Duration, job: F) -> Result<T, Halt>
-    where
-        F: FnOnce(Instant) -> Job + Send + 'static,
-        Job: Future<Output = T> + Send + 'static,
-        T: Send + 'static,
-    {
-        let turn = tokio::time::timeout(TURN, Arc::clone(&self.0.permits).acquire_owned());
-        let permit = turn.await.map_err(|_| Halt::Busy)?.map_err(|_| Halt::Lost)?;
-        let runtime = self.0.runtime.as_ref().ok_or(Halt::Lost)?;
-        let task = runtime.spawn(async move {
-            // The permit goes last, when the store has given its slots back to the pool.
-            let _permit = permit;
-            tokio::time::timeout(time + GRACE, job(Instant::now() + time)).await
-        });
-        match AbortOnDrop(task).join().await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(_)) => Err(Halt::Time),
-            Err(_) => Err(Halt::Lost),
-        }
-    }
-
-    /// Run blocking work, such as compiling, beside the plugin threads. Work that has begun cannot be cut.
-    pub(crate) async fn run_blocking<T, F>(&self, time: Duration, work: F) -> Result<T, Halt>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
-        let runtime = self.0.runtime.as_ref().ok_or(Halt::Lost)?;
-        let task = AbortOnDrop(runtime.spawn_blocking(work));
-        match tokio::time::timeout(time, task.join()).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(_)) => Err(Halt::Lost),
-            Err(_) => Err(Halt::Time),
-        }
     }
 }
 
@@ -157,21 +116,7 @@ impl Drop for Shared {
     }
 }
 
-struct AbortOnDrop<T>(JoinHandle<T>);
-
-impl<T> AbortOnDrop<T> {
-    async fn join(mut self) -> Result<T, tokio::task::JoinError> {
-        (&mut self.0).await
-    }
-}
-
-impl<T> Drop for AbortOnDrop<T> {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-fn config(slots: usize) -> Config {
+fn config(slots: usize, count_instructions: bool) -> Config {
     let per_slot = |n: u64| u32::try_from(n.saturating_mul(slots as u64)).unwrap_or(u32::MAX);
     let each = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
     let most = Limits::CEILING;
@@ -197,6 +142,7 @@ fn config(slots: usize) -> Config {
     config
         .allocation_strategy(InstanceAllocationStrategy::Pooling(pool))
         .epoch_interruption(true)
+        .consume_fuel(count_instructions)
         .max_wasm_stack(STACK_BYTES)
         .async_stack_size(2 * STACK_BYTES)
         .wasm_backtrace_max_frames(None)
@@ -224,6 +170,8 @@ fn tick(engine: &wasmtime::Engine) -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     fn engine() -> Engine {
@@ -231,42 +179,9 @@ mod tests {
             max_concurrent: 1,
             threads: 1,
             cache_dir: None,
+            count_instructions: false,
         })
         .unwrap()
-    }
-
-    #[tokio::test]
-    async fn a_blocked_job_is_cut() {
-        let engine = engine();
-        let halt = engine
-            .run(Duration::from_millis(5), |_| std::future::pending::<()>())
-            .await;
-        assert_eq!(halt, Err(Halt::Time));
-        assert_eq!(engine.run(Duration::from_secs(5), |_| async { 7 }).await, Ok(7));
-    }
-
-    #[tokio::test]
-    async fn a_dropped_call_ends_its_job() {
-        struct Told(Option<tokio::sync::oneshot::Sender<()>>);
-        impl Drop for Told {
-            fn drop(&mut self) {
-                self.0.take().map(|sender| sender.send(()));
-            }
-        }
-        let engine = engine();
-        let (sender, dropped) = tokio::sync::oneshot::channel();
-        let (started, mut has_started) = tokio::sync::oneshot::channel();
-        let mut call = Box::pin(engine.run(Duration::from_secs(50), |_| async move {
-            let _told = Told(Some(sender));
-            started.send(()).unwrap();
-            std::future::pending::<()>().await;
-        }));
-        tokio::select! {
-            _ = &mut call => panic!("a pending job has no answer"),
-            _ = &mut has_started => {}
-        }
-        drop(call);
-        dropped.await.unwrap();
     }
 
     #[test]

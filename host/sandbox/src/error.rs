@@ -1,17 +1,19 @@
-//! Errors of a call: refused by the plugin's policy, or the plugin's fault. And how text of a plugin is made safe to show.
+//! Errors of a call: refused by policy, the plugin's fault, or not called at all. And how text of a plugin is made safe
+//! to show.
 
 use runner_core::{Error, Kind};
+use wasmtime::component::ResourceTableError;
 use wasmtime::{PoolConcurrencyLimitError, Trap};
 
-use crate::limits::{Bytes, LimitExceeded, Limits, STACK_BYTES};
+use crate::limits::{LimitExceeded, Limits, STACK_BYTES};
 
 /// Why a call has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
-    /// The plugin refuses the request; the caller sees it as it is.
+    /// The plugin or the guard refuses the request; the caller sees it as it is.
     #[error("{0}")]
     Refused(Error),
-    /// The plugin trapped, hit a limit, or gave an answer that cannot be used.
+    /// The call failed.
     #[error("{plugin} {hook}: {reason}")]
     Failed {
         /// Name in the plugins file.
@@ -20,7 +22,78 @@ pub enum CallError {
         hook: &'static str,
         /// The root cause in one line.
         reason: String,
+        /// What kind of failure.
+        cause: Cause,
     },
+    /// The plugin was not called: its breaker is open, or the engine has no room.
+    #[error("{plugin} {hook}: {reason}")]
+    Unavailable {
+        /// Name in the plugins file.
+        plugin: String,
+        /// Interface, such as `flavor-sizing`.
+        hook: &'static str,
+        /// Why, and when to try again.
+        reason: String,
+    },
+}
+
+/// What kind of failure ended a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// A limit of the plugin, by its key in the plugins file; `stack` is the engine's.
+    Limit(&'static str),
+    /// A limit of the plan that the call is part of, by its key under `chain`.
+    ChainLimit(&'static str),
+    /// The plugin trapped, panicked or left.
+    Trap,
+    /// The answer cannot be used.
+    Answer,
+    /// The host ended the call.
+    Host,
+}
+
+impl Cause {
+    /// The plugin's own fault.
+    pub(crate) fn is_plugins(self) -> bool {
+        matches!(self, Self::Limit(_) | Self::Trap | Self::Answer)
+    }
+}
+
+/// Why a call failed, before it is known which one.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) reason: String,
+    pub(crate) cause: Cause,
+}
+
+impl Failure {
+    pub(crate) fn new(cause: Cause, reason: impl Into<String>) -> Self {
+        Self {
+            reason: reason.into(),
+            cause,
+        }
+    }
+
+    /// The same failure of a part of the answer.
+    pub(crate) fn at(self, what: impl std::fmt::Display) -> Self {
+        Self {
+            reason: format!("{what}: {}", self.reason),
+            ..self
+        }
+    }
+}
+
+/// What is wrong with an answer.
+impl From<String> for Failure {
+    fn from(reason: String) -> Self {
+        Self::new(Cause::Answer, reason)
+    }
+}
+
+impl From<LimitExceeded> for Failure {
+    fn from(limit: LimitExceeded) -> Self {
+        Self::new(Cause::Limit(limit.limit), limit.to_string())
+    }
 }
 
 impl From<CallError> for Error {
@@ -28,6 +101,7 @@ impl From<CallError> for Error {
         match error {
             CallError::Refused(error) => error,
             CallError::Failed { .. } => Self::internal("plugin_failed", error),
+            CallError::Unavailable { .. } => Self::new(Kind::Unavailable, "plugin_unavailable", error),
         }
     }
 }
@@ -52,26 +126,50 @@ impl From<wasmtime::Error> for EngineError {
 const REASON_BYTES: usize = 1024;
 
 /// The root cause of a failed call in one line. `stderr` is what the guest wrote there: a Rust guest says why it panicked.
-pub(crate) fn reason(error: &wasmtime::Error, stderr: &str, limits: &Limits) -> String {
-    let text = if let Some(limit) = error.downcast_ref::<LimitExceeded>() {
-        limit.to_string()
+pub(crate) fn failure(error: &wasmtime::Error, stderr: &str, limits: &Limits) -> Failure {
+    let failure = if let Some(limit) = exceeded(error, limits) {
+        limit.into()
     } else if error.is::<PoolConcurrencyLimitError>() {
-        "no free slot in the engine's pool".to_owned()
+        Failure::new(Cause::Host, "no free slot in the engine's pool")
     } else {
-        match error.downcast_ref::<Trap>() {
-            Some(Trap::StackOverflow) => LimitExceeded::bytes("stack", STACK_BYTES as u64).to_string(),
-            Some(trap) => panic_message(stderr).unwrap_or_else(|| trap.to_string()),
-            None => {
-                let cause = error.root_cause().to_string();
-                if cause.contains("fuel allocated for hostcalls") {
-                    format!("callBytes limit of {} exceeded", Bytes(limits.call_bytes))
-                } else {
-                    panic_message(stderr).unwrap_or(cause)
-                }
-            }
-        }
+        let text = match error.downcast_ref::<Trap>() {
+            Some(trap) => trap.to_string(),
+            None => error.root_cause().to_string(),
+        };
+        Failure::new(Cause::Trap, panic_message(stderr).unwrap_or(text))
     };
-    one_line(&text, REASON_BYTES)
+    Failure {
+        reason: one_line(&failure.reason, REASON_BYTES),
+        ..failure
+    }
+}
+
+/// The limit that an error is about. Some of the engine's own are known by their text alone.
+fn exceeded(error: &wasmtime::Error, limits: &Limits) -> Option<LimitExceeded> {
+    if let Some(limit) = error.downcast_ref::<LimitExceeded>() {
+        return Some(limit.clone());
+    }
+    if matches!(error.downcast_ref(), Some(Trap::StackOverflow)) {
+        return Some(LimitExceeded::bytes("stack", STACK_BYTES as u64));
+    }
+    if matches!(error.downcast_ref(), Some(ResourceTableError::Full)) {
+        return Some(LimitExceeded::new("handles", limits.handles));
+    }
+    let cause = error.root_cause().to_string();
+    let known = |text: &str| cause.contains(text);
+    if known("fuel allocated for hostcalls") {
+        Some(LimitExceeded::bytes("callBytes", limits.call_bytes))
+    } else if known("resource table has no free keys") {
+        Some(LimitExceeded::new("handles", limits.handles))
+    } else if known("memory count too high") {
+        Some(LimitExceeded::new("memories", limits.memories))
+    } else if known("table count too high") {
+        Some(LimitExceeded::new("tables", limits.tables))
+    } else if known("instance count too high") {
+        Some(LimitExceeded::new("instances", limits.instances))
+    } else {
+        None
+    }
 }
 
 /// `panicked at FILE:LINE:COLUMN: MESSAGE` from what Rust's panic handler prints.
@@ -138,6 +236,7 @@ mod tests {
             plugin: "p".into(),
             hook: "pod-mutation",
             reason: "boom".into(),
+            cause: Cause::Trap,
         });
         assert_eq!(
             (error.kind, error.to_string().as_str()),
@@ -150,11 +249,11 @@ mod tests {
         let stderr = "\nthread 'main' panicked at src/lib.rs:3:5:\nboom\nnote: run with `RUST_BACKTRACE=1`";
         let error = wasmtime::Error::from(Trap::UnreachableCodeReached);
         assert_eq!(
-            reason(&error, stderr, &Limits::default()),
+            failure(&error, stderr, &Limits::default()).reason,
             "panicked at src/lib.rs:3:5: boom"
         );
         assert_eq!(
-            reason(&error, "", &Limits::default()),
+            failure(&error, "", &Limits::default()).reason,
             "wasm trap: wasm `unreachable` instruction executed"
         );
     }

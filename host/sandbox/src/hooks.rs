@@ -3,16 +3,20 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Instant;
 
+use runner_core::edit::Rule;
 use serde_json::Value;
 use wasmtime::Store;
 use wasmtime::component::{Component, Instance, InstancePre};
 
 use crate::bindings::exports::runner::policy as exports;
-use crate::engine::{Engine, Halt};
-use crate::error::{CallError, one_line, reason};
+use crate::check::Output;
+use crate::engine::Engine;
+use crate::error::{CallError, Cause, Failure, failure, one_line};
 use crate::limits::{LimitExceeded, Limits};
-use crate::store::{self, CallContext, HostState};
+use crate::run::{Halt, Pace};
+use crate::store::{self, CallContext, HostState, Used};
 use crate::wit_name::{PACKAGE, Standing, VERSION, WitName};
 
 pub(crate) mod capability;
@@ -182,14 +186,55 @@ pub(crate) struct Caller {
     /// JSON text.
     pub(crate) settings: Arc<str>,
     pub(crate) limits: Arc<Limits>,
+    /// When the plan that the call is part of has to end.
+    pub(crate) until: Option<Instant>,
+    pub(crate) pace: Arc<Pace>,
+}
+
+/// What a call came to.
+pub(crate) struct Reply<T> {
+    pub(crate) value: T,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) used: Used,
+}
+
+impl<T> Reply<T> {
+    /// The checked answer in place of the raw one; counts what it is made of.
+    pub(crate) fn check<U>(
+        mut self,
+        limits: &Limits,
+        check: impl FnOnce(T, Output<'_>) -> Result<U, Failure>,
+    ) -> Result<Reply<U>, Failure> {
+        let value = check(self.value, Output::new(limits, &mut self.used))?;
+        Ok(Reply {
+            value,
+            rules: self.rules,
+            used: self.used,
+        })
+    }
+}
+
+impl<T, E> Reply<Result<T, E>> {
+    pub(crate) fn split(self) -> Result<Reply<T>, E> {
+        Ok(Reply {
+            value: self.value?,
+            rules: self.rules,
+            used: self.used,
+        })
+    }
 }
 
 /// A call in progress.
 pub(crate) type Calling<'a, T> = Pin<Box<dyn Future<Output = wasmtime::Result<T>> + Send + 'a>>;
 
 impl Caller {
-    /// Call a fresh instance, on the plugin threads.
-    pub(crate) async fn call<T, F>(&self, hook: &'static str, pod: Option<Arc<Value>>, call: F) -> Result<T, CallError>
+    /// Call a fresh instance, within the limits.
+    pub(crate) async fn call<T, F>(
+        &self,
+        hook: &'static str,
+        pod: Option<Arc<Value>>,
+        call: F,
+    ) -> Result<Reply<T>, CallError>
     where
         F: for<'a> FnOnce(&'a mut Store<HostState>, &'a Instance) -> Calling<'a, T> + Send + 'static,
         T: Send + 'static,
@@ -209,23 +254,35 @@ impl Caller {
                 Ok(instance) => call(&mut store, &instance).await,
                 Err(error) => Err(error),
             };
-            answer.map_err(|error| reason(&error, &store.data().stderr(), &limits))
+            match answer {
+                Ok(value) => Ok(Reply {
+                    value,
+                    rules: std::mem::take(&mut store.data_mut().rules),
+                    used: store::used(&store),
+                }),
+                Err(error) => Err(failure(&error, &store.data().stderr(), &limits)),
+            }
         };
-        let answer = match self.engine.run(self.limits.time, job).await {
-            Ok(answer) => answer,
-            Err(Halt::Time) => Err(LimitExceeded::time(self.limits.time).to_string()),
-            Err(Halt::Busy) => Err("all slots of the engine are in use".to_owned()),
-            Err(Halt::Lost) => Err("the call was ended by the host".to_owned()),
-        };
-        answer.map_err(|reason| self.failed(hook, reason))
+        match self.engine.run(self.limits.time, self.until, &self.pace, job).await {
+            Ok(answer) => answer.map_err(|failure| self.failed(hook, failure)),
+            Err(Halt::Time) => Err(self.failed(hook, LimitExceeded::time(self.limits.time))),
+            Err(Halt::Busy) => Err(CallError::Unavailable {
+                plugin: self.plugin.to_string(),
+                hook,
+                reason: "all slots of the engine are in use".to_owned(),
+            }),
+            Err(Halt::Lost) => Err(self.failed(hook, Failure::new(Cause::Host, "the call was ended by the host"))),
+        }
     }
 
-    /// The plugin's fault.
-    pub(crate) fn failed(&self, hook: &'static str, reason: impl AsRef<str>) -> CallError {
+    /// The call failed.
+    pub(crate) fn failed(&self, hook: &'static str, failure: impl Into<Failure>) -> CallError {
+        let Failure { reason, cause } = failure.into();
         CallError::Failed {
             plugin: self.plugin.to_string(),
             hook,
-            reason: one_line(reason.as_ref(), 1024),
+            reason: one_line(&reason, 1024),
+            cause,
         }
     }
 

@@ -1,16 +1,21 @@
-//! The functions offered to plugins: settings, log, pod-view. Each call is counted against `hostCalls` and `time`.
+//! The functions offered to plugins: settings, log, pod-view, provenance. Each call is counted against `hostCalls` and `time`.
 
-use crate::bindings::runner::policy::{log, pod_view, settings};
+use runner_core::edit::Rule;
+
+use crate::bindings::runner::policy::{log, pod_view, provenance, settings};
 use crate::error::one_line;
 use crate::limits::LimitExceeded;
 use crate::store::HostState;
 
+/// Of one rule; the rest is cut.
+const RULE_BYTES: usize = 1024;
+
 impl HostState {
     /// A guest inside host functions never reaches an epoch check of its own.
     fn charge(&mut self) -> wasmtime::Result<()> {
-        self.host_calls = self.host_calls.saturating_add(1);
+        self.used.host_calls = self.used.host_calls.saturating_add(1);
         let allowed = self.context.limits.host_calls;
-        if self.host_calls > allowed {
+        if self.used.host_calls > allowed {
             return Err(wasmtime::Error::new(LimitExceeded::new("hostCalls", allowed)));
         }
         self.check_time()
@@ -35,16 +40,21 @@ impl pod_view::Host for HostState {
 impl log::Host for HostState {
     fn write(&mut self, level: log::Level, message: String) -> wasmtime::Result<()> {
         self.charge()?;
-        let limits = &self.context.limits;
-        let left = limits.log_bytes.saturating_sub(self.log_bytes);
-        if self.log_lines >= limits.log_lines || left == 0 {
-            self.log_dropped = self.log_dropped.saturating_add(1);
+        let (limits, used) = (&self.context.limits, &mut self.used);
+        let left = limits.log_bytes.saturating_sub(used.log_bytes);
+        if used.log_lines >= limits.log_lines || left == 0 {
+            let limit = if left == 0 { "logBytes" } else { "logLines" };
+            used.log_limit.get_or_insert(limit);
+            used.log_dropped = used.log_dropped.saturating_add(1);
             return Ok(());
         }
         let line = one_line(&message, usize::try_from(left).unwrap_or(usize::MAX));
-        self.log_lines += 1;
+        used.log_lines += 1;
         // A line that was cut used up what was left.
-        self.log_bytes += (message.len() as u64).min(left);
+        used.log_bytes += (message.len() as u64).min(left);
+        if message.len() as u64 > left {
+            used.log_limit.get_or_insert("logBytes");
+        }
         let (plugin, hook) = (&*self.context.plugin, self.context.hook);
         match level {
             log::Level::Debug => tracing::debug!(target: "plugin", plugin, hook, "{line}"),
@@ -56,12 +66,35 @@ impl log::Host for HostState {
     }
 }
 
+impl provenance::Host for HostState {
+    /// Rules are output: they end up in plans and in what is kept of running workloads.
+    fn explain(&mut self, pointer: String, rule: String) -> wasmtime::Result<()> {
+        self.charge()?;
+        let limits = &self.context.limits;
+        if self.rules.len() as u64 >= limits.edits {
+            return Err(wasmtime::Error::new(LimitExceeded::new("edits", limits.edits)));
+        }
+        let bytes = (pointer.len() as u64).saturating_add(rule.len() as u64);
+        self.used.output_bytes = self.used.output_bytes.saturating_add(bytes);
+        if self.used.output_bytes > limits.output_bytes {
+            return Err(wasmtime::Error::new(LimitExceeded::bytes(
+                "outputBytes",
+                limits.output_bytes,
+            )));
+        }
+        let text = one_line(&rule, RULE_BYTES);
+        self.rules.push(Rule { pointer, text });
+        Ok(())
+    }
+}
+
 impl Drop for HostState {
     /// Also after a trap: the operator learns that lines are missing.
     fn drop(&mut self) {
-        if self.log_dropped > 0 {
+        if self.used.log_dropped > 0 {
             let (plugin, hook) = (&*self.context.plugin, self.context.hook);
-            tracing::warn!(target: "plugin", plugin, hook, dropped = self.log_dropped, "log lines over the limit were dropped");
+            let limit = self.used.log_limit.unwrap_or_default();
+            tracing::warn!(target: "plugin", plugin, hook, limit, dropped = self.used.log_dropped, "log lines over the limit were dropped");
         }
     }
 }
@@ -89,7 +122,9 @@ mod tests {
         for _ in 0..10 {
             log::Host::write(state, log::Level::Info, line.to_owned()).unwrap();
         }
-        (state.log_lines, state.log_bytes, state.log_dropped)
+        let used = &state.used;
+        assert_eq!(used.log_limit.is_some(), used.log_dropped > 0);
+        (used.log_lines, used.log_bytes, used.log_dropped)
     }
 
     #[test]

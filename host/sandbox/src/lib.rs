@@ -6,30 +6,49 @@
 
 mod artifact;
 mod bindings;
+mod breaker;
+mod chain;
 mod check;
+mod compiler;
 mod component;
 mod convert;
 mod engine;
 mod error;
 mod hooks;
 mod host;
+mod inspect;
 mod limits;
 mod linker;
 mod manifest;
+mod measure;
+mod meter;
 mod plugin;
 mod problem;
+mod registry;
 mod revision;
+mod run;
 mod settings;
+mod stand_in;
 mod stderr;
 mod store;
+mod usage;
 mod wit_name;
 mod yaml;
 
+pub use breaker::BreakerSettings;
+pub use chain::{Answer, Chain, Fault};
 pub use engine::{Engine, EngineOptions};
-pub use error::{CallError, EngineError};
+pub use error::{CallError, Cause, EngineError};
 pub use hooks::Hook;
-pub use limits::{Limits, STACK_BYTES};
-pub use manifest::{Builtin, Entry, Manifest, Source};
+pub use inspect::{Inspection, inspect};
+pub use limits::{ChainLimits, Limits, STACK_BYTES};
+pub use manifest::{Builtin, Entry, Manifest, OnFailure, Source};
+pub use measure::{Amounts, Measured, Question};
+pub use meter::describe_metrics;
 pub use plugin::Plugin;
 pub use problem::{Problem, Problems, Subject};
+pub use registry::{
+    ActivateError, Activated, Bundle, CameFrom, Candidate, CaseFile, Detail, Info, LastGood, Paths, Pinned, PluginInfo,
+    Reading, Registry, Restored, State, Step, Upload, changes,
+};
 pub use revision::{Document, Inputs, Revision};

@@ -1,15 +1,12 @@
-//! What one call of a plugin may use. [`Limits`] is the operator's choice, [`Usage`] counts memory and tables.
+//! What one call of a plugin may use, and what all calls of one plan may use together.
 //!
-//! Each limit is applied where a store is made (`store.rs`), in the host functions (`host.rs`), or to the answer
-//! (`convert.rs`); nowhere else.
+//! Each limit of a call is applied where a store is made (`store.rs`), in the host functions (`host.rs`), or to the
+//! answer (`convert.rs`); those of a plan where its calls are made (`chain.rs`); nowhere else.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
-use wasmtime::ResourceLimiter;
-
-/// Stack of a guest. It belongs to the engine, so it is the same for every plugin.
+/// Stack of a guest. The engine is made before any plugins file is read, so it is the same for every plugin.
 pub const STACK_BYTES: usize = 512 << 10;
 
 /// Limits of one call.
@@ -29,13 +26,13 @@ pub struct Limits {
     pub instances: u64,
     /// `handles`: live resource handles.
     pub handles: u64,
-    /// `hostCalls`: calls of settings, log and pod-view.
+    /// `hostCalls`: calls of settings, log, pod-view and provenance.
     pub host_calls: u64,
     /// `callBytes`: what is copied from the plugin in one host call, or as the answer.
     pub call_bytes: u64,
-    /// `outputBytes`: texts of the answer together.
+    /// `outputBytes`: texts of the answer and of the rules that explain it, together.
     pub output_bytes: u64,
-    /// `edits`: changes of the pod in one answer.
+    /// `edits`: changes of the pod in one answer; as many rules may explain them.
     pub edits: u64,
     /// `valueBytes`: JSON text of one edit.
     pub value_bytes: u64,
@@ -58,7 +55,7 @@ impl Default for Limits {
             host_calls: 10_000,
             call_bytes: 1 << 20,
             output_bytes: 512 << 10,
-            edits: 1000,
+            edits: 256,
             value_bytes: 64 << 10,
             log_lines: 100,
             log_bytes: 16 << 10,
@@ -86,11 +83,55 @@ impl Limits {
     };
 }
 
+/// Limits of all calls of one plan together. Each call gets what the calls before it have left, at most its own limits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChainLimits {
+    /// `time`: wall time from the first call on.
+    pub time: Duration,
+    /// `hostCalls`
+    pub host_calls: u64,
+    /// `outputBytes`
+    pub output_bytes: u64,
+    /// `edits`
+    pub edits: u64,
+    /// `logLines`
+    pub log_lines: u64,
+    /// `logBytes`
+    pub log_bytes: u64,
+}
+
+impl Default for ChainLimits {
+    /// What four plugins use that all go to their limits. Output stays below what Kubernetes stores of one object.
+    fn default() -> Self {
+        let one = Limits::default();
+        Self {
+            time: 4 * one.time,
+            host_calls: 4 * one.host_calls,
+            output_bytes: 1 << 20,
+            edits: 4 * one.edits,
+            log_lines: 4 * one.log_lines,
+            log_bytes: 4 * one.log_bytes,
+        }
+    }
+}
+
+impl ChainLimits {
+    /// The most that a plugins file can ask for.
+    pub const CEILING: Self = Self {
+        time: Duration::from_secs(300),
+        host_calls: 10 * Limits::CEILING.host_calls,
+        output_bytes: Limits::CEILING.output_bytes,
+        edits: Limits::CEILING.edits,
+        log_lines: Limits::CEILING.log_lines,
+        log_bytes: Limits::CEILING.log_bytes,
+    };
+}
+
 /// A limit was hit; the text is the reason that callers see.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[error("{limit} limit of {allowed} exceeded")]
 pub(crate) struct LimitExceeded {
-    limit: &'static str,
+    pub(crate) limit: &'static str,
     allowed: String,
 }
 
@@ -124,80 +165,6 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// Counts what the instances of one store hold. An error, not a refusal: a guest would turn that into a bare trap.
-pub(crate) struct Usage {
-    limits: Arc<Limits>,
-    memory: u64,
-    elements: u64,
-    pending: u64,
-}
-
-impl Usage {
-    pub(crate) fn new(limits: Arc<Limits>) -> Self {
-        Self {
-            limits,
-            memory: 0,
-            elements: 0,
-            pending: 0,
-        }
-    }
-}
-
-impl ResourceLimiter for Usage {
-    fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
-        self.pending = desired.saturating_sub(current) as u64;
-        let wanted = self.memory.saturating_add(self.pending);
-        if wanted > self.limits.memory {
-            return Err(wasmtime::Error::new(LimitExceeded::bytes("memory", self.limits.memory)));
-        }
-        if maximum.is_some_and(|maximum| desired > maximum) {
-            self.pending = 0;
-            return Ok(false);
-        }
-        self.memory = wanted;
-        Ok(true)
-    }
-
-    fn memory_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
-        self.memory = self.memory.saturating_sub(std::mem::take(&mut self.pending));
-        Ok(())
-    }
-
-    fn table_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
-        self.pending = desired.saturating_sub(current) as u64;
-        let wanted = self.elements.saturating_add(self.pending);
-        if wanted > self.limits.table_elements {
-            return Err(wasmtime::Error::new(LimitExceeded::new(
-                "tableElements",
-                self.limits.table_elements,
-            )));
-        }
-        if maximum.is_some_and(|maximum| desired > maximum) {
-            self.pending = 0;
-            return Ok(false);
-        }
-        self.elements = wanted;
-        Ok(true)
-    }
-
-    fn table_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
-        self.elements = self.elements.saturating_sub(std::mem::take(&mut self.pending));
-        Ok(())
-    }
-
-    fn instances(&self) -> usize {
-        count(self.limits.instances)
-    }
-
-    fn tables(&self) -> usize {
-        count(self.limits.tables)
-    }
-
-    fn memories(&self) -> usize {
-        count(self.limits.memories)
-    }
-}
-
 /// A limit as the engine takes it.
 pub(crate) fn count(limit: u64) -> usize {
     usize::try_from(limit).unwrap_or(usize::MAX)
@@ -206,45 +173,6 @@ pub(crate) fn count(limit: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn usage(limits: Limits) -> Usage {
-        Usage::new(Arc::new(limits))
-    }
-
-    #[test]
-    fn memory_is_a_sum() {
-        let mut usage = usage(Limits {
-            memory: 100,
-            ..Limits::default()
-        });
-        assert!(usage.memory_growing(0, 60, None).unwrap());
-        assert!(usage.memory_growing(0, 40, None).unwrap());
-        let error = usage.memory_growing(40, 41, None).unwrap_err();
-        assert_eq!(error.root_cause().to_string(), "memory limit of 100 bytes exceeded");
-    }
-
-    #[test]
-    fn a_failed_growth_is_given_back() {
-        let mut usage = usage(Limits {
-            memory: 100,
-            table_elements: 10,
-            ..Limits::default()
-        });
-        assert!(usage.memory_growing(0, 60, None).unwrap());
-        usage.memory_grow_failed(wasmtime::Error::msg("x")).unwrap();
-        assert!(usage.memory_growing(0, 100, None).unwrap());
-        assert!(usage.memory_growing(0, 0, None).unwrap());
-        assert!(usage.table_growing(0, 10, None).unwrap());
-        usage.table_grow_failed(wasmtime::Error::msg("x")).unwrap();
-        assert!(usage.table_growing(0, 10, None).unwrap());
-        let error = usage.table_growing(10, 11, None).unwrap_err();
-        assert_eq!(error.root_cause().to_string(), "tableElements limit of 10 exceeded");
-    }
-
-    #[test]
-    fn the_guests_own_maximum_is_a_refusal() {
-        assert!(!usage(Limits::default()).memory_growing(0, 60, Some(50)).unwrap());
-    }
 
     #[test]
     fn sizes_as_text() {

@@ -1,4 +1,4 @@
-//! What a plugin may import: our three interfaces, and a WASI that is there but empty, so that the same input gives the
+//! What a plugin may import: our four interfaces, and a WASI that is there but empty, so that the same input gives the
 //! same output. All else is refused at load with a text that names both sides (`imports`).
 
 use std::time::Duration;
@@ -7,17 +7,18 @@ use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, HasSelf, Linker};
 use wasmtime_wasi::{Deterministic, HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxBuilder};
 
-use crate::bindings::runner::policy::{log, pod_view, settings};
+use crate::bindings::runner::policy::{log, pod_view, provenance, settings};
 use crate::stderr::Stderr;
 use crate::store::HostState;
 use crate::wit_name::{PACKAGE, Standing, VERSION, WitName};
 
 /// Our interfaces with the functions that they offer. The last two carry only types for plugins; guests of languages that
 /// keep unused imports import their functions too.
-const OFFERED: [(&str, &[&str]); 5] = [
+const OFFERED: [(&str, &[&str]); 6] = [
     ("settings", &["get"]),
     ("log", &["write"]),
     ("pod-view", &["get"]),
+    ("provenance", &["explain"]),
     ("types", &[]),
     ("catalog-mapping", &["load"]),
 ];
@@ -29,6 +30,7 @@ pub(crate) fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<HostS
     settings::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
     log::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
     pod_view::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
+    provenance::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
     linker
         .instance(&format!("{PACKAGE}/catalog-mapping@{VERSION}"))?
         .func_new("load", |_, _, _, _| {
@@ -83,7 +85,7 @@ pub(crate) fn refused_imports(engine: &wasmtime::Engine, component: &Component) 
         match wanted.standing() {
             Standing::Wasi => {}
             Standing::Foreign => refused.push(format!(
-                "imports {name}, which plugins are not given; offered are {PACKAGE}@{VERSION} (settings, log, pod-view) and an empty WASI 0.2"
+                "imports {name}, which plugins are not given; offered are {PACKAGE}@{VERSION} (settings, log, pod-view, provenance) and an empty WASI 0.2"
             )),
             Standing::OtherVersion => refused.push(format!(
                 "imports {name}; this host offers {PACKAGE}/{}@{VERSION} and takes plugins of every 0.1.x",

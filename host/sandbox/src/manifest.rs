@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use crate::limits::Limits;
+use crate::breaker::BreakerSettings;
+use crate::limits::{ChainLimits, Limits};
 use crate::problem::{Place, Problem, Problems};
 use crate::yaml::Node;
 
@@ -19,6 +20,8 @@ mod read;
 pub struct Manifest {
     /// Mutators run in this order.
     pub plugins: Vec<Entry>,
+    /// Of all calls of one plan together.
+    pub chain: ChainLimits,
 }
 
 /// One plugin.
@@ -36,7 +39,35 @@ pub struct Entry {
     pub grants: Option<BTreeSet<String>>,
     /// Of each call.
     pub limits: Limits,
+    /// When calls stop after repeated failures, and for how long.
+    pub breaker: BreakerSettings,
+    /// What becomes of a request when a call fails.
+    pub on_failure: OnFailure,
+    /// Files with cases that the plugin has to pass before its revision serves.
+    pub cases: Vec<PathBuf>,
+    /// The bytes, when somebody has read them already; then nothing else is read from the source.
+    pub(crate) content: Option<Content>,
     pub(crate) origin: Origin,
+}
+
+/// What becomes of a request when a plugin fails or its breaker is open. A refusal is no failure.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnFailure {
+    /// `reject`: the request is refused.
+    #[default]
+    Reject,
+    /// `builtin`: the built-in plugin that serves the same hook decides.
+    Builtin,
+}
+
+/// Bytes of a plugin.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Content(pub(crate) bytes::Bytes);
+
+impl fmt::Debug for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.0.len())
+    }
 }
 
 /// Where an entry was written; empty for one that was not.
@@ -85,6 +116,7 @@ impl Manifest {
         let entry = |b: &Builtin| Entry::new(b.name, Source::Builtin(b.name.to_owned()));
         Self {
             plugins: builtins.iter().map(entry).collect(),
+            chain: ChainLimits::default(),
         }
     }
 }
@@ -99,23 +131,41 @@ impl Entry {
             settings: Map::new(),
             grants: None,
             limits: Limits::default(),
+            breaker: BreakerSettings::default(),
+            on_failure: OnFailure::default(),
+            cases: Vec::new(),
+            content: None,
             origin: Origin::default(),
         }
     }
 
+    /// The plugin of this entry under another name, with default settings, grants and limits.
+    pub fn alone(&self, name: &str) -> Self {
+        Self {
+            content: self.content.clone(),
+            ..Self::new(name, self.source.clone())
+        }
+    }
+
     /// A problem with this entry: at `pointer` in the plugins file, or naming the plugin when there is no file.
-    pub(crate) fn problem(&self, pointer: &str, message: impl fmt::Display) -> Problem {
+    pub fn problem(&self, pointer: &str, message: impl fmt::Display) -> Problem {
         match &self.origin.node {
             Some(node) => {
                 let field = format!("{}{}", self.origin.field, pointer.replace('/', "."));
                 Problem::new(self.origin.file.as_deref(), node.locate(pointer), field, message)
             }
-            None => Problem::new(
-                None,
-                Place::default(),
-                String::new(),
-                format_args!("plugin {}: {message}", self.name),
-            ),
+            None => {
+                let setting = match pointer.strip_prefix("/settings/") {
+                    Some(setting) => format!("settings.{}: ", setting.replace('/', ".")),
+                    None => String::new(),
+                };
+                Problem::new(
+                    None,
+                    Place::default(),
+                    String::new(),
+                    format_args!("plugin {}: {setting}{message}", self.name),
+                )
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ use runner_core::flavor::{Flavor, Sizing};
 use runner_core::workload::WorkloadSpec;
 use serde_json::{Map, Value};
 
+use crate::breaker::Breakers;
 use crate::component::{self, Linked};
 use crate::engine::Engine;
 use crate::error::{CallError, one_line};
@@ -17,6 +18,7 @@ use crate::limits::Limits;
 use crate::manifest::{Builtin, Entry, Source};
 use crate::problem::Problem;
 use crate::settings::Settings;
+use crate::{revision, stand_in};
 
 /// A plugin that can be called.
 pub struct Plugin {
@@ -29,11 +31,24 @@ pub struct Plugin {
     description: hooks::plugin::Description,
     settings: Map<String, Value>,
     granted: BTreeSet<String>,
+    breakers: Breakers,
+    stand_ins: Vec<Arc<Plugin>>,
 }
 
 impl Plugin {
-    /// Load one entry; every problem of it.
+    /// Load one entry, and what stands in for it; every problem of it.
     pub(crate) async fn load(
+        engine: &Engine,
+        entry: &Entry,
+        builtins: &[Builtin],
+        shared: &Map<String, Value>,
+    ) -> Result<Self, Vec<Problem>> {
+        let mut plugin = Self::load_alone(engine, entry, builtins, shared).await?;
+        plugin.stand_ins = stand_in::find(engine, entry, &plugin, builtins, shared).await?;
+        Ok(plugin)
+    }
+
+    pub(crate) async fn load_alone(
         engine: &Engine,
         entry: &Entry,
         builtins: &[Builtin],
@@ -51,7 +66,7 @@ impl Plugin {
         })?;
         let fault = |error: CallError| match error {
             CallError::Failed { hook, reason, .. } => vec![entry.problem("/source", format_args!("{hook}: {reason}"))],
-            CallError::Refused(error) => vec![entry.problem("/source", error)],
+            error => vec![entry.problem("/source", error)],
         };
 
         // Which settings a plugin gets depends on its schema, so it is asked once without any.
@@ -61,6 +76,8 @@ impl Plugin {
             plugin: entry.name.as_str().into(),
             settings: "{}".into(),
             limits: Arc::new(entry.limits.clone()),
+            until: None,
+            pace: Arc::default(),
         };
         let mut description = hooks::plugin::describe(&caller, &entrypoints).await.map_err(fault)?;
         let settings = Settings::merge(entry, &description.schema, shared);
@@ -108,6 +125,8 @@ impl Plugin {
             digest,
             description,
             granted,
+            breakers: Breakers::new(&entry.breaker),
+            stand_ins: Vec::new(),
         })
     }
 
@@ -182,6 +201,47 @@ impl Plugin {
         &self.caller.limits
     }
 
+    /// The built-in plugins that decide when this one fails.
+    pub fn stand_ins(&self) -> &[Arc<Plugin>] {
+        &self.stand_ins
+    }
+
+    pub(crate) fn stand_in(&self, hook: Hook) -> Option<&Plugin> {
+        let found = self.stand_ins.iter().find(|plugin| plugin.hooks.contains(&hook));
+        found.map(Arc::as_ref)
+    }
+
+    pub(crate) fn stand_in_for_capability(&self, name: &str) -> Option<&Plugin> {
+        let found = self.stand_ins.iter().find(|plugin| plugin.answers_for(name));
+        found.map(Arc::as_ref)
+    }
+
+    pub(crate) fn answers_for(&self, capability: &str) -> bool {
+        self.capabilities.iter().any(|known| known.name == capability)
+    }
+
+    /// It, or what stands in for it, uses this setting.
+    pub(crate) fn takes_setting(&self, key: &str) -> bool {
+        self.settings.contains_key(key) || self.stand_ins.iter().any(|plugin| plugin.settings.contains_key(key))
+    }
+
+    /// All that decides what happens when a call fails, for the id of a revision.
+    pub(crate) fn on_failure_text(&self) -> String {
+        let stand_ins = self.stand_ins.iter().map(|plugin| {
+            let settings = revision::canonical(&Value::Object(plugin.settings.clone()));
+            format!("{} {settings}", plugin.digest)
+        });
+        format!(
+            "{:?} {}",
+            self.breakers.settings(),
+            stand_ins.collect::<Vec<_>>().join(" ")
+        )
+    }
+
+    pub(crate) fn breakers(&self) -> &Breakers {
+        &self.breakers
+    }
+
     pub(crate) fn caller(&self) -> &Caller {
         &self.caller
     }
@@ -190,10 +250,11 @@ impl Plugin {
         &self.entrypoints
     }
 
-    /// How big a workload is: of this flavor, or of none.
+    /// How big a workload is: of this flavor, or of none. This and the two below are single calls, for those who look at
+    /// one plugin; a plan goes through [`Chain`](crate::Chain).
     pub async fn size(&self, flavor: Option<&Flavor>, workload: &WorkloadSpec) -> Result<Sizing, CallError> {
         let at = self.at(self.entrypoints.flavor.as_ref(), Hook::FlavorSizing)?;
-        hooks::flavor::size(&self.caller, at, flavor, workload).await
+        Ok(hooks::flavor::size(&self.caller, at, flavor, workload).await?.value)
     }
 
     /// What a capability changes in the pod.
@@ -204,19 +265,21 @@ impl Plugin {
         pod: Arc<Value>,
     ) -> Result<Applied, CallError> {
         let at = self.at(self.entrypoints.capability.as_ref(), Hook::CapabilityPolicy)?;
-        hooks::capability::apply(&self.caller, at, capability, workload, pod).await
+        Ok(hooks::capability::apply(&self.caller, at, capability, workload, pod)
+            .await?
+            .value)
     }
 
     /// What else changes in the pod.
     pub async fn mutate(&self, workload: &WorkloadSpec, pod: Arc<Value>) -> Result<Vec<Edit>, CallError> {
         let at = self.at(self.entrypoints.pod.as_ref(), Hook::PodMutation)?;
-        hooks::pod::mutate(&self.caller, at, workload, pod).await
+        Ok(hooks::pod::mutate(&self.caller, at, workload, pod).await?.value)
     }
 
-    fn at<'a, T>(&self, entrypoint: Option<&'a T>, hook: Hook) -> Result<&'a T, CallError> {
+    pub(crate) fn at<'a, T>(&self, entrypoint: Option<&'a T>, hook: Hook) -> Result<&'a T, CallError> {
         entrypoint.ok_or_else(|| {
             self.caller
-                .failed(hook.as_str(), "the plugin does not export this hook")
+                .failed(hook.as_str(), "the plugin does not export this hook".to_owned())
         })
     }
 }

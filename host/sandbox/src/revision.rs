@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::engine::Engine;
 use crate::error::CallError;
 use crate::hooks::{self, Hook};
+use crate::limits::ChainLimits;
 use crate::manifest::{Builtin, Entry, Manifest};
 use crate::plugin::Plugin;
 use crate::problem::{Place, Problem, Problems, Subject};
@@ -44,6 +45,7 @@ pub struct Inputs<'a> {
 pub struct Revision {
     id: String,
     plugins: Vec<Arc<Plugin>>,
+    chain: ChainLimits,
     catalog: Catalog,
 }
 
@@ -88,8 +90,9 @@ impl Revision {
             problems.0.extend(unused(&shared_settings, &plugins));
         }
         problems.or(Self {
-            id: id(&plugins, &documents),
+            id: id(&plugins, &manifest.chain, &documents),
             plugins,
+            chain: manifest.chain,
             catalog,
         })
     }
@@ -107,6 +110,11 @@ impl Revision {
     /// In configured order.
     pub fn plugins(&self) -> &[Arc<Plugin>] {
         &self.plugins
+    }
+
+    /// Limits of all calls of one plan together.
+    pub fn chain_limits(&self) -> &ChainLimits {
+        &self.chain
     }
 
     /// Every capability that a plugin answers for, available or not, in configured order.
@@ -140,7 +148,7 @@ impl Revision {
 
 /// A setting that nobody takes has no effect, and whoever gave it would not notice.
 fn unused(shared: &Map<String, Value>, plugins: &[Arc<Plugin>]) -> Vec<Problem> {
-    let taken = |key: &String| plugins.iter().any(|plugin| plugin.settings().contains_key(key));
+    let taken = |key: &String| plugins.iter().any(|plugin| plugin.takes_setting(key));
     shared
         .keys()
         .filter(|key| !taken(key))
@@ -189,7 +197,7 @@ async fn map_catalog(entry: &Entry, plugin: &Plugin, documents: &[Document]) -> 
         Err(CallError::Failed { hook, reason, .. }) => {
             Err(vec![entry.problem("/name", format_args!("{hook}: {reason}"))])
         }
-        Err(CallError::Refused(error)) => Err(vec![entry.problem("/name", error)]),
+        Err(error) => Err(vec![entry.problem("/name", error)]),
     }
 }
 
@@ -212,7 +220,7 @@ fn problem(diagnostic: Diagnostic, documents: &[Document]) -> Problem {
     problem
 }
 
-fn id(plugins: &[Arc<Plugin>], documents: &[Document]) -> String {
+fn id(plugins: &[Arc<Plugin>], chain: &ChainLimits, documents: &[Document]) -> String {
     let mut hash = Sha256::new();
     let mut part = |text: &str| {
         hash.update((text.len() as u64).to_be_bytes());
@@ -233,7 +241,9 @@ fn id(plugins: &[Arc<Plugin>], documents: &[Document]) -> String {
                 .join(" "),
         );
         part(&format!("{:?}", plugin.limits()));
+        part(&plugin.on_failure_text());
     }
+    part(&format!("{chain:?}"));
     for document in documents {
         part(&document.name);
         part(&document.text);
@@ -242,7 +252,7 @@ fn id(plugins: &[Arc<Plugin>], documents: &[Document]) -> String {
 }
 
 /// JSON text with sorted keys, whatever order the map of this build keeps.
-fn canonical(value: &Value) -> String {
+pub(crate) fn canonical(value: &Value) -> String {
     match value {
         Value::Object(map) => {
             let keys: BTreeSet<&String> = map.keys().collect();

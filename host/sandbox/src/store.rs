@@ -3,14 +3,16 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use runner_core::edit::Rule;
 use serde_json::Value;
 use wasmtime::component::ResourceTable;
 use wasmtime::{Store, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
-use crate::limits::{LimitExceeded, Limits, Usage, count};
+use crate::limits::{LimitExceeded, Limits, count};
 use crate::linker;
 use crate::stderr::Stderr;
+use crate::usage::Usage;
 
 /// What a call knows beside its arguments.
 #[derive(Clone)]
@@ -23,14 +25,29 @@ pub(crate) struct CallContext {
     pub(crate) pod: Option<Arc<Value>>,
 }
 
+/// What one call used of the limits that count for a whole plan too.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Used {
+    pub(crate) host_calls: u64,
+    pub(crate) output_bytes: u64,
+    pub(crate) edits: u64,
+    pub(crate) log_lines: u64,
+    pub(crate) log_bytes: u64,
+    pub(crate) log_dropped: u64,
+    /// The limit that dropped log lines first.
+    pub(crate) log_limit: Option<&'static str>,
+    /// Bytes of linear memory: it never shrinks, so this is the most that there was.
+    pub(crate) memory: u64,
+    /// Only of an engine that counts them.
+    pub(crate) instructions: Option<u64>,
+}
+
 /// State of a store; lives as long as one call.
 pub(crate) struct HostState {
     pub(crate) context: CallContext,
     pub(crate) deadline: Instant,
-    pub(crate) host_calls: u64,
-    pub(crate) log_lines: u64,
-    pub(crate) log_bytes: u64,
-    pub(crate) log_dropped: u64,
+    pub(crate) used: Used,
+    pub(crate) rules: Vec<Rule>,
     usage: Usage,
     stderr: Stderr,
     wasi: WasiCtx,
@@ -46,10 +63,8 @@ pub(crate) fn open(engine: &wasmtime::Engine, context: CallContext, deadline: In
     let state = HostState {
         context,
         deadline,
-        host_calls: 0,
-        log_lines: 0,
-        log_bytes: 0,
-        log_dropped: 0,
+        used: Used::default(),
+        rules: Vec::new(),
         usage: Usage::new(Arc::clone(&limits)),
         wasi: linker::empty_wasi(stderr.clone()),
         stderr,
@@ -59,12 +74,24 @@ pub(crate) fn open(engine: &wasmtime::Engine, context: CallContext, deadline: In
     store.limiter(|state| &mut state.usage);
     store.set_max_component_handles(count(limits.handles));
     store.set_hostcall_fuel(count(limits.call_bytes));
-    store.set_epoch_deadline(1);
+    // refused by an engine that does not count instructions
+    drop(store.set_fuel(u64::MAX));
+    // A call that began just before a tick still gets a whole one before it has to yield.
+    store.set_epoch_deadline(2);
     store.epoch_deadline_callback(|store| {
         store.data().check_time()?;
         Ok(UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())))
     });
     store
+}
+
+/// What the call of this store has used so far.
+pub(crate) fn used(store: &Store<HostState>) -> Used {
+    Used {
+        memory: store.data().usage.memory(),
+        instructions: store.get_fuel().ok().map(|left| u64::MAX - left),
+        ..store.data().used.clone()
+    }
 }
 
 impl HostState {

@@ -11,6 +11,7 @@ pub mod base {
                 import runner:policy/settings@0.1.0;
                 import runner:policy/log@0.1.0;
                 import runner:policy/pod-view@0.1.0;
+                import runner:policy/provenance@0.1.0;
                 export runner:policy/plugin@0.1.0;
             }
         ",

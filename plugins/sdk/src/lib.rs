@@ -4,8 +4,8 @@
 //! [`capability::CapabilityPolicy`], [`mutation::PodMutation`]) for one type, and [`export!`] it. The same input must give
 //! the same output: a plugin has no clock, no randomness, no files and no network.
 //!
-//! Write the rule as plain functions over the types of this crate and test them natively; [`settings`], [`pod::get`] and
-//! [`log`] reach the host, so call them only from the trait methods.
+//! Write the rule as plain functions over the types of this crate and test them natively; [`settings`], [`pod::get`],
+//! [`explain()`] and [`log`] reach the host, so call them only from the trait methods.
 #![warn(missing_docs)]
 
 // Generated code names this crate by its name, also inside of it.
@@ -22,6 +22,7 @@ extern crate self as plugin_sdk;
     reason = "generated"
 )]
 pub mod bindings;
+mod explain;
 pub mod log;
 pub mod pod;
 mod settings;
@@ -34,6 +35,7 @@ pub use bindings::base::exports::runner::policy::plugin::{Description, Guest as 
 pub use bindings::base::runner::policy::types::{
     Container, ContainerRole, Edit, Rejection, RejectionKind, Resources, Workload, Write,
 };
+pub use explain::explain;
 pub use settings::settings;
 
 /// The catalog-mapping hook: implement [`CatalogMapping`](catalog::CatalogMapping).

@@ -18,7 +18,7 @@ fn misbehaving(mode: &str, grants: &str) -> String {
         "30s"
     };
     format!(
-        "plugins:\n  - name: misbehave\n    source: {MISBEHAVE}\n    grants: [{grants}]\n    \
+        "chain: {{time: 60s}}\nplugins:\n  - name: misbehave\n    source: {MISBEHAVE}\n    grants: [{grants}]\n    \
          settings: {{mode: {mode}, where: mutate}}\n    limits: {{time: {time}}}\n"
     )
 }
@@ -52,7 +52,7 @@ pub async fn failing_plugins_leave_nothing(backend: Backend) {
         ("panic", "boom"),
         ("allocate", "memory limit of 64Mi"),
         ("recurse", "stack"),
-        ("many-edits", "edits limit of 1000"),
+        ("many-edits", "edits limit of 256"),
         ("bad-json", "edit"),
         ("bad-pointer", "spec/containers"),
         ("bad-code", "code"),

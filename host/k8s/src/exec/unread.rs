@@ -3,8 +3,12 @@
 //! A container runtime may report the end of a command only after all of its input was taken: containerd's shim keeps the
 //! reading end of the pipe open, and waits for ever once pipe and FIFO (128 KiB in all) are full. So whoever sends more
 //! than fits asks for a [`Keeper`] first: a second exec that also holds the reading end, reads nothing while any
-//! process has it, and takes what is left when none has. The runtime then reports the exit code by itself. The keeper
-//! ends nothing, signals nothing, and goes when the pipe does.
+//! process has it, and takes what is left when none has. The runtime then reports the exit code by itself.
+//!
+//! Input that is still on its way then would cost the exit code: a node that closes a connection with unread bytes resets
+//! it, the status behind them is lost, and the API server takes a missing status for success. So the keeper holds the
+//! command's output pipes too, which delays the runtime's end, says that the command has left, and lets go only at the
+//! end of input, which the caller then sends. The keeper ends nothing and signals nothing.
 
 use std::time::Duration;
 
@@ -18,10 +22,12 @@ const TIMEOUT: Duration = Duration::from_secs(6);
 const PATIENCE: Duration = Duration::from_secs(2);
 /// What the script says when it has hold.
 const HELD: &[u8] = b"held\n";
+/// And when nobody can read the input any longer.
+const LEFT: &[u8] = b"left\n";
 
 /// `$1` is the mark. The command is the marked process whose parent has no mark; that parent is the runtime, where it can
 /// be seen at all. Only a process without readable descriptors is judged by its session. Children of this shell do not
-/// inherit the pipe, else they would count.
+/// inherit the pipe, else they would count. Only pipes are held: output that the command sent to a file is its own.
 const KEEP: &str = r#"
 command_of() {
   list=' '
@@ -50,11 +56,15 @@ can_be_read() {
   done
   return 1
 }
+runs() { stat_of "/proc/$pid"; [ -n "$parent" ]; }
+nap() { sleep 0.1 2>/dev/null || sleep 1 2>/dev/null; }
 keep() {
   echo held
-  while can_be_read; do sleep 1 3<&- 2>/dev/null || exit 6; done
+  while runs || can_be_read; do nap 3<&- 4>&- 5>&- || exit 6; done
+  echo left 2>/dev/null
   cat <&3 >/dev/null 2>&1 || while IFS= read -r line <&3; do :; done
 }
+trap '' PIPE
 tries=0
 command_of "$1"
 while [ -z "$pid" ]; do
@@ -63,12 +73,37 @@ while [ -z "$pid" ]; do
   command_of "$1"
   tries=$((tries + 1))
 done
-keep 3<"/proc/$pid/fd/0"
+out=/proc/$pid/fd/1
+[ -p "$out" ] || out=/dev/null
+err=/proc/$pid/fd/2
+[ -p "$err" ] || err=/dev/null
+keep 3<"/proc/$pid/fd/0" 4>>"$out" 5>>"$err"
 "#;
 
-/// Has hold of a command's input until it is dropped, or longer: what it does needs no connection.
+/// Has hold of a command's input until that ends, also when this is dropped: what it does needs no connection.
 pub struct Keeper {
-    _connection: (Input, Output),
+    _input: Input,
+    output: Output,
+    said: Vec<u8>,
+}
+
+impl Keeper {
+    /// Until no process can read the input any longer, and its end should be sent; false when that will not be known.
+    /// Cancel safe.
+    pub async fn left(&mut self) -> bool {
+        self.hear(&[HELD, LEFT].concat()).await.is_ok()
+    }
+
+    async fn hear(&mut self, words: &[u8]) -> Result<(), String> {
+        while !self.said.starts_with(words) {
+            match self.output.next().await {
+                Event::Stdout(said) => self.said.extend_from_slice(&said),
+                Event::Stderr(_) => {}
+                Event::End(outcome) => return Err(format!("{outcome:?}")),
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Get hold of a running command's input; `None` when that cannot be had, for instance because it has ended already.
@@ -86,23 +121,21 @@ pub async fn keep(cluster: &Cluster, target: &Target, execution_id: &str) -> Opt
 async fn hold(cluster: &Cluster, target: &Target, execution_id: &str) -> Result<Keeper, String> {
     let script = [FIND, KEEP].concat();
     let argv = ["/bin/sh", "-c", &script, "sh", &assignment(execution_id)].map(str::to_owned);
-    let (input, mut output) = open(cluster, target, &argv, false, false, PATIENCE).await?;
-    loop {
-        match output.next().await {
-            Event::Stdout(said) if said == HELD => break,
-            Event::Stdout(_) | Event::Stderr(_) => {}
-            Event::End(outcome) => return Err(format!("{outcome:?}")),
-        }
-    }
-    Ok(Keeper {
-        _connection: (input, output),
-    })
+    let (input, output) = open(cluster, target, &argv, false, false, PATIENCE).await?;
+    let mut keeper = Keeper {
+        _input: input,
+        output,
+        said: Vec::new(),
+    };
+    keeper.hear(HELD).await?;
+    Ok(keeper)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    use std::os::fd::AsRawFd as _;
     use std::process::{Child, Command, Stdio};
 
     /// A command as the runtime has it: its input is a pipe whose reading end stays open elsewhere.
@@ -158,16 +191,22 @@ mod tests {
             ));
             let Ok(mut keeper) = keeper(shell, &id) else { continue };
             let mut said = String::new();
-            BufReader::new(keeper.stdout.take().unwrap())
-                .read_line(&mut said)
-                .unwrap();
+            let mut says = BufReader::new(keeper.stdout.take().unwrap());
+            says.read_line(&mut said).unwrap();
             assert_eq!(said, "held\n", "{shell:?}");
             std::fs::write(&flag, "").unwrap();
             // four times what the pipe holds: returns when all is taken
             input.write_all(&[b'x'; 262_144]).unwrap();
+            says.read_line(&mut said).unwrap();
+            assert_eq!(said, "held\nleft\n", "{shell:?}");
+            // the keeper has the command's output open until the input ends
+            let mut output = command.stdout.take().unwrap();
+            let pipe = |of: String| std::fs::read_link(of).unwrap();
+            let held = pipe(format!("/proc/{}/fd/4", keeper.id()));
+            assert_eq!(held, pipe(format!("/proc/self/fd/{}", output.as_raw_fd())), "{shell:?}");
             drop((input, also));
             let mut counted = String::new();
-            command.stdout.take().unwrap().read_to_string(&mut counted).unwrap();
+            output.read_to_string(&mut counted).unwrap();
             assert_eq!(counted.trim(), "100000", "{shell:?}");
             assert!(command.wait().unwrap().success());
             assert!(keeper.wait().unwrap().success(), "{shell:?}");

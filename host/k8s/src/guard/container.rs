@@ -158,6 +158,7 @@ fn mounts(g: &Guard<'_>, at: &str, before: Option<&Value>, after: Option<&Value>
 
 fn mounted_volume(g: &Guard<'_>, at: &str, _: Option<&Value>, after: Option<&Value>) -> Result<(), Error> {
     match after.and_then(Value::as_str) {
+        Some(name) if g.of_the_node.contains(name) => g.needs(at, &["host-path"]),
         Some(name) if !g.sealed.contains(name) => Ok(()),
         _ => Err(g.hosts(at)),
     }

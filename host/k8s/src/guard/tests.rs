@@ -39,6 +39,7 @@ fn base() -> Value {
             "volumes": [
                 { "name": "data", "persistentVolumeClaim": { "claimName": "pv" } },
                 { "name": "inline-files", "secret": { "secretName": "workload-1-inline-files" } },
+                { "name": "node", "hostPath": { "path": "/dev/x" } },
             ],
         },
     })
@@ -284,7 +285,7 @@ fn volumes() {
     set(
         at,
         new(json!({ "hostPath": { "path": "/" } })),
-        &Needs("/spec/volumes/2/hostPath", "host-path"),
+        &Needs("/spec/volumes/3/hostPath", "host-path"),
     );
     for source in [
         "secret",
@@ -296,17 +297,17 @@ fn volumes() {
         "nfs",
         "image",
     ] {
-        let pointer = Box::leak(format!("/spec/volumes/2/{source}").into_boxed_str());
+        let pointer = Box::leak(format!("/spec/volumes/3/{source}").into_boxed_str());
         set(at, new(json!({ source: {} })), &Host(pointer));
     }
     // two sources at once
     set(
         at,
         new(json!({ "emptyDir": {}, "secret": {} })),
-        &Host("/spec/volumes/2/secret"),
+        &Host("/spec/volumes/3/secret"),
     );
-    set(at, json!({ "name": "data", "emptyDir": {} }), &Host("/spec/volumes/2"));
-    set(at, json!({ "emptyDir": {} }), &Host("/spec/volumes/2"));
+    set(at, json!({ "name": "data", "emptyDir": {} }), &Host("/spec/volumes/3"));
+    set(at, json!({ "emptyDir": {} }), &Host("/spec/volumes/3"));
     set(
         "/spec/volumes/0/persistentVolumeClaim/claimName",
         json!("other"),

@@ -35,7 +35,8 @@ pub(crate) struct Connection {
 impl Connection {
     /// Connect now, so that a runner that is not there is told apart from one that refuses.
     pub(crate) async fn connect(&self) -> anyhow::Result<Client> {
-        self.open(Endpoint::from(self.addr.clone()).timeout(CALL_TIMEOUT)).await
+        let endpoint = Endpoint::from(self.addr.clone()).timeout(CALL_TIMEOUT);
+        Ok(RunnerServiceClient::new(self.open(endpoint).await?))
     }
 
     /// The same for streams, which may be silent for as long as they like; a runner that is gone is noticed all the same.
@@ -44,19 +45,11 @@ impl Connection {
             .tcp_keepalive(Some(KEEPALIVE))
             .initial_stream_window_size(WINDOW)
             .initial_connection_window_size(WINDOW);
-        self.open(endpoint).await
+        Ok(RunnerServiceClient::new(self.open(endpoint).await?))
     }
 
-    async fn open(&self, endpoint: Endpoint) -> anyhow::Result<Client> {
-        let endpoint = endpoint.connect_timeout(CONNECT_TIMEOUT);
-        let channel = endpoint.connect().await.map_err(|error| {
-            let error = anyhow!(error);
-            let cause = error.root_cause();
-            let addr = self.addr.to_string();
-            let addr = addr.trim_end_matches('/');
-            anyhow!("no runner answers at {addr}: {cause}; start one, or name another with --addr or RUNNER_ADDR")
-        })?;
-        Ok(RunnerServiceClient::new(channel))
+    async fn open(&self, endpoint: Endpoint) -> anyhow::Result<Channel> {
+        open(endpoint, &self.addr, "runner", "--addr or RUNNER_ADDR").await
     }
 
     /// An answer in the form asked for: the line, or the message of that name.
@@ -69,8 +62,24 @@ impl Connection {
     }
 }
 
+/// A connection to `what`; the hint says how to name another address.
+pub(super) async fn channel(addr: &Uri, what: &str, hint: &str) -> anyhow::Result<Channel> {
+    open(Endpoint::from(addr.clone()).timeout(CALL_TIMEOUT), addr, what, hint).await
+}
+
+async fn open(endpoint: Endpoint, addr: &Uri, what: &str, hint: &str) -> anyhow::Result<Channel> {
+    let endpoint = endpoint.connect_timeout(CONNECT_TIMEOUT);
+    endpoint.connect().await.map_err(|error| {
+        let error = anyhow!(error);
+        let cause = error.root_cause();
+        let addr = addr.to_string();
+        let addr = addr.trim_end_matches('/');
+        anyhow!("no {what} answers at {addr}: {cause}; start one, or name another with {hint}")
+    })
+}
+
 /// Plain HTTP/2 is what the runner serves; there is nothing else to say in an address than the host and the port.
-fn address(text: &str) -> Result<Uri, String> {
+pub(super) fn address(text: &str) -> Result<Uri, String> {
     let full = if text.contains("://") {
         text.to_owned()
     } else {

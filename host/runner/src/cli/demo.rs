@@ -2,7 +2,6 @@
 //!
 //! Every step checks what it shows; the first one that is not as it says ends the tour with exit code 1.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail, ensure};
@@ -16,7 +15,7 @@ use tonic::Code;
 use tonic::transport::Channel;
 
 use super::output::text;
-use crate::config::{PlanConfig, PlanOptions};
+use crate::config::{PlanConfig, PlanOptions, Revisions};
 use crate::proto::runner_v1::runner_service_client::RunnerServiceClient;
 use crate::proto::runner_v1::*;
 use crate::{convert, plan, policy, server};
@@ -66,17 +65,16 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
 
 async fn tour(embedded: &Embedded, config: &PlanConfig) -> anyhow::Result<()> {
     let engine = policy::engine(&config.policy).map_err(|error| anyhow!(error))?;
-    let revision = Arc::new(
-        policy::load(&engine, &config.policy)
-            .await
-            .map_err(|error| anyhow!(error))?,
-    );
+    let policy = policy::start(&engine, &config.policy, Revisions::default())
+        .await
+        .map_err(|error| anyhow!(error))?;
+    let revision = policy.pin();
     text(format!("1. Policy: revision {}", short(revision.id())));
     for plugin in revision.plugins() {
         let hooks: Vec<_> = plugin.hooks().iter().map(ToString::to_string).collect();
         text(format!("     {}  {}", plugin.reference(), hooks.join(", ")));
     }
-    let serving = Serving::start(embedded, config, revision.clone()).await?;
+    let serving = Serving::start(embedded, config, policy).await?;
     let toured = workload_tour(&serving, config, &revision).await;
     serving.stop().await?;
     toured
@@ -90,18 +88,21 @@ struct Serving {
 }
 
 impl Serving {
-    async fn start(embedded: &Embedded, config: &PlanConfig, revision: Arc<Revision>) -> anyhow::Result<Self> {
+    async fn start(embedded: &Embedded, config: &PlanConfig, policy: policy::Started) -> anyhow::Result<Self> {
         let listener = server::bind("127.0.0.1:0").await?;
         let addr = listener.local_addr()?;
         let shutdown = CancellationToken::new();
         let parts = server::Parts {
             cluster: crate::embedded::connect(embedded).await?,
-            revision,
+            policy,
             claim_defaults: config.claim_defaults.clone(),
             checked_volumes: false,
             max_executions: 100,
             tasks: TaskTracker::new(),
             sweep: None,
+            admin: None,
+            platform: None,
+            tls: None,
         };
         let server = tokio::spawn(server::run(parts, listener, shutdown.clone()));
         let mut client = RunnerServiceClient::connect(format!("http://{addr}")).await?;

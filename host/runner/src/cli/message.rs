@@ -15,28 +15,51 @@ use crate::proto::runner_v1::StartWorkloadRequest;
 
 /// Read a StartWorkloadRequest; `-` is standard input.
 pub(crate) fn read_request(path: &Path) -> anyhow::Result<StartWorkloadRequest> {
-    let stdin = path.as_os_str() == "-";
-    let name = if stdin {
-        "standard input".to_owned()
-    } else {
-        path.display().to_string()
-    };
-    let text = if stdin {
+    let text = read_text(path)?;
+    request(&text).with_context(|| format!("{} is not a StartWorkloadRequest", name_of(path)))
+}
+
+/// Read a YAML or JSON document; `-` is standard input.
+pub(crate) fn read_value(path: &Path) -> anyhow::Result<Value> {
+    let text = read_text(path)?;
+    value(&text).with_context(|| format!("{} is not YAML or JSON", name_of(path)))
+}
+
+/// Read a text; `-` is standard input.
+pub(crate) fn read_text(path: &Path) -> anyhow::Result<String> {
+    let text = if path.as_os_str() == "-" {
         std::io::read_to_string(std::io::stdin())
     } else {
         std::fs::read_to_string(path)
     };
-    let text = text.with_context(|| format!("read {name}"))?;
-    request(&text).with_context(|| format!("{name} is not a StartWorkloadRequest"))
+    text.with_context(|| format!("read {}", name_of(path)))
 }
 
-/// Protobuf JSON is JSON, and JSON is YAML.
+/// The file in messages.
+pub(crate) fn name_of(path: &Path) -> String {
+    if path.as_os_str() == "-" {
+        "standard input".to_owned()
+    } else {
+        path.display().to_string()
+    }
+}
+
+/// JSON is YAML.
+fn value(text: &str) -> anyhow::Result<Value> {
+    serde_saphyr::from_str(text).map_err(|error| anyhow!("{}", error.without_snippet()))
+}
+
+/// Protobuf JSON is JSON.
 fn request(text: &str) -> anyhow::Result<StartWorkloadRequest> {
-    let value: Value = serde_saphyr::from_str(text).map_err(|error| anyhow!("{}", error.without_snippet()))?;
+    request_of(value(text)?)
+}
+
+/// A StartWorkloadRequest from its protobuf JSON.
+pub(crate) fn request_of(value: Value) -> anyhow::Result<StartWorkloadRequest> {
     if !value.is_object() {
         bail!("expected an object with fields such as main, flavor, capabilities");
     }
-    let descriptor = descriptor("StartWorkloadRequest")?;
+    let descriptor = descriptor("agynio.api.runner.v1.StartWorkloadRequest")?;
     let message = DynamicMessage::deserialize(descriptor, value)
         .map_err(|error| anyhow!("{}", without_value(&error.to_string())))?;
     Ok(StartWorkloadRequest::decode(message.encode_to_vec().as_slice())?)
@@ -44,6 +67,11 @@ fn request(text: &str) -> anyhow::Result<StartWorkloadRequest> {
 
 /// The protobuf JSON of a message of runner.v1, by its name; every field is there, also one with its default value.
 pub(crate) fn json(name: &str, message: &impl Message) -> anyhow::Result<Value> {
+    json_of(&format!("agynio.api.runner.v1.{name}"), message)
+}
+
+/// The protobuf JSON of a message of any package, by its full name.
+pub(crate) fn json_of(name: &str, message: &impl Message) -> anyhow::Result<Value> {
     let mut dynamic = DynamicMessage::new(descriptor(name)?);
     dynamic.transcode_from(message)?;
     let options = SerializeOptions::new().skip_default_fields(false);
@@ -56,7 +84,7 @@ fn descriptor(name: &str) -> anyhow::Result<MessageDescriptor> {
         LazyLock::new(|| DescriptorPool::decode(DESCRIPTORS));
     POOL.as_ref()
         .map_err(|error| anyhow!("{error}"))?
-        .get_message_by_name(&format!("agynio.api.runner.v1.{name}"))
+        .get_message_by_name(name)
         .with_context(|| format!("the message {name} is missing from this binary"))
 }
 

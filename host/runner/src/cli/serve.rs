@@ -1,10 +1,7 @@
 //! `runner-host serve`: settings, cluster, policy, listener, then serve until a signal (W-201).
 
-use std::sync::Arc;
-
 use anyhow::{Context, anyhow};
 use runner_k8s::{Cluster, Connection, Source};
-use runner_sandbox::{Engine, Revision};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -42,10 +39,12 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         .map_err(|error| anyhow!("load config: {error}"))?;
     telemetry::init(log_level).map_err(|error| anyhow!("init logger: {error}"))?;
     let engine = policy::engine(&config.plan.policy).map_err(|error| anyhow!("load config: {error}"))?;
-    let revision = load(&engine, &config).await?;
+    let policy = policy::start(&engine, &config.plan.policy, config.revisions.clone())
+        .await
+        .map_err(|error| anyhow!("load config: {error}"))?;
     if embedded {
         #[cfg(feature = "embedded")]
-        return serve_embedded(config, revision, shutdown).await;
+        return serve_embedded(config, policy, shutdown).await;
     }
     let namespace = config.plan.namespace.clone().unwrap_or_default();
     let source = config.kubeconfig.clone().map_or(Source::Infer, Source::Path);
@@ -56,42 +55,11 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let cluster = Cluster::connect(connection, namespace)
         .await
         .context("init kube client")?;
-    serve(config, revision, cluster, shutdown).await
-}
-
-async fn load(engine: &Engine, config: &Config) -> anyhow::Result<Revision> {
-    let revision = policy::load(engine, &config.plan.policy)
-        .await
-        .map_err(|error| anyhow!("load config: {error}"))?;
-    let plugins: Vec<_> = revision.plugins().iter().map(|p| p.reference()).collect();
-    tracing::info!(
-        revision = revision.id(),
-        plugins = plugins.join(", "),
-        flavors = revision.catalog().flavors.len(),
-        storage_classes = revision.catalog().storage_classes.len(),
-        "policy loaded"
-    );
-    // hardware is handed out: worth a line each (W-217)
-    for flavor in &revision.catalog().flavors {
-        let devices: Vec<String> = flavor
-            .devices
-            .iter()
-            .map(|d| format!("{}={}", d.name, d.count))
-            .collect();
-        if !devices.is_empty() || !flavor.supplemental_groups.is_empty() {
-            tracing::info!(
-                flavor = flavor.name,
-                devices = devices.join(","),
-                supplemental_groups = ?flavor.supplemental_groups,
-                "flavor devices"
-            );
-        }
-    }
-    Ok(revision)
+    serve(config, policy, cluster, shutdown).await
 }
 
 #[cfg(feature = "embedded")]
-async fn serve_embedded(config: Config, revision: Revision, shutdown: CancellationToken) -> anyhow::Result<()> {
+async fn serve_embedded(config: Config, policy: policy::Started, shutdown: CancellationToken) -> anyhow::Result<()> {
     let mut options = runner_embedded::Options::default();
     if let Some(namespace) = &config.plan.namespace {
         options.namespace = namespace.clone();
@@ -100,26 +68,33 @@ async fn serve_embedded(config: Config, revision: Revision, shutdown: Cancellati
         .await
         .context("start the embedded cluster")?;
     let cluster = crate::embedded::connect(&embedded).await.context("init kube client")?;
-    let served = serve(config, revision, cluster, shutdown).await;
+    let served = serve(config, policy, cluster, shutdown).await;
     embedded.shutdown().await;
     served
 }
 
 async fn serve(
     config: Config,
-    revision: Revision,
+    policy: policy::Started,
     cluster: Cluster,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
     let listener = server::bind(&config.grpc_addr).await?;
+    let admin = match &config.admin_addr {
+        Some(addr) => Some(server::bind(addr).await?),
+        None => None,
+    };
     let parts = server::Parts {
         cluster,
-        revision: Arc::new(revision),
+        policy,
         claim_defaults: config.plan.claim_defaults,
         checked_volumes: config.checked_volumes,
         max_executions: config.max_executions,
         tasks: TaskTracker::new(),
         sweep: config.sweep,
+        admin,
+        platform: config.platform,
+        tls: config.tls,
     };
     server::run(parts, listener, shutdown).await?;
     Ok(())
@@ -130,6 +105,8 @@ fn signals() -> anyhow::Result<CancellationToken> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut interrupt = signal(SignalKind::interrupt()).context("install the SIGINT handler")?;
     let mut terminate = signal(SignalKind::terminate()).context("install the SIGTERM handler")?;
+    // from now on SIGHUP does not end the process; what it does is the policy watcher's
+    drop(signal(SignalKind::hangup()).context("install the SIGHUP handler")?);
     let token = CancellationToken::new();
     let cancelled = token.clone();
     // lives as long as the process: the runtime is dropped right after serving ends

@@ -5,6 +5,7 @@ use runner_k8s::Cluster;
 
 use super::Service;
 use crate::convert;
+use crate::explain;
 use crate::plan;
 use crate::proto::runner_v1::{
     SidecarInstance, StartWorkloadRequest, StartWorkloadResponse, WorkloadContainers, WorkloadStatus,
@@ -15,15 +16,17 @@ pub(super) async fn call(
     cluster: Cluster,
     request: StartWorkloadRequest,
 ) -> Result<StartWorkloadResponse> {
+    let control = &service.control;
+    let recorded = control.recorder().mask(&request);
     let spec = convert::start::spec(request)?;
     let id = spec.id.clone();
-    let settings = plan::Settings {
-        namespace: cluster.namespace(),
-        claim_defaults: &service.claim_defaults,
-    };
-    let plan = plan::plan(spec, &service.revision, settings).await?;
+    control.recorder().record(recorded, &id);
+    let revision = control.pin();
+    let mut plan = plan::plan(spec, &revision, control.settings()).await?;
     plan.log_conflicts(&id);
+    explain::annotate(&mut plan.objects.pod, &revision);
     cluster.start(&plan.objects).await?;
+    control.explanations().remember(&id, &revision, &plan);
 
     let pod = id.pod_name();
     let sidecars = plan

@@ -6,7 +6,7 @@ use runner_core::capability::{Applied, Capability};
 use runner_core::workload::WorkloadSpec;
 use serde_json::Value;
 
-use super::{Caller, Hook};
+use super::{Caller, Hook, Reply};
 use crate::bindings::exports::runner::policy::capability_policy::GuestIndices;
 use crate::convert;
 use crate::error::CallError;
@@ -20,7 +20,7 @@ pub(crate) async fn capabilities(caller: &Caller, at: &GuestIndices) -> Result<V
             Box::pin(async move { at.load(&mut *store, instance)?.call_capabilities(store).await })
         })
         .await?;
-    convert::capabilities(answer).map_err(|reason| caller.failed(HOOK, reason))
+    convert::capabilities(answer.value).map_err(|reason| caller.failed(HOOK, reason))
 }
 
 pub(crate) async fn apply(
@@ -29,7 +29,7 @@ pub(crate) async fn apply(
     capability: &str,
     workload: &WorkloadSpec,
     pod: Arc<Value>,
-) -> Result<Applied, CallError> {
+) -> Result<Reply<Applied>, CallError> {
     let (at, capability, workload) = (at.clone(), capability.to_owned(), convert::workload(workload));
     let answer = caller
         .call(HOOK, Some(pod), move |store, instance| {
@@ -40,8 +40,10 @@ pub(crate) async fn apply(
             })
         })
         .await?;
-    match answer {
-        Ok(applied) => convert::applied(applied, &caller.limits).map_err(|reason| caller.failed(HOOK, reason)),
-        Err(rejection) => Err(caller.refused(HOOK, convert::rejection(rejection))),
-    }
+    let reply = answer
+        .split()
+        .map_err(|rejection| caller.refused(HOOK, convert::rejection(rejection)))?;
+    reply
+        .check(&caller.limits, convert::applied)
+        .map_err(|failure| caller.failed(HOOK, failure))
 }

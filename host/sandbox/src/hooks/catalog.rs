@@ -27,12 +27,12 @@ pub(crate) async fn load(
             Box::pin(async move { at.load(&mut *store, instance)?.call_load(store, &documents).await })
         })
         .await?;
-    match answer {
+    match answer.value {
         Ok(catalog) => Ok(Ok(
             convert::catalog(catalog).map_err(|reason| caller.failed(HOOK, reason))?
         )),
         Err(diagnostics) if diagnostics.is_empty() => {
-            Err(caller.failed(HOOK, "it refused the documents without saying why"))
+            Err(caller.failed(HOOK, "it refused the documents without saying why".to_owned()))
         }
         Err(diagnostics) => Ok(Err(diagnostics.into_iter().map(convert::diagnostic).collect())),
     }

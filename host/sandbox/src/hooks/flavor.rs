@@ -3,7 +3,7 @@
 use runner_core::flavor::{Flavor, Sizing};
 use runner_core::workload::WorkloadSpec;
 
-use super::{Caller, Hook};
+use super::{Caller, Hook, Reply};
 use crate::bindings::exports::runner::policy::flavor_sizing::GuestIndices;
 use crate::convert;
 use crate::error::CallError;
@@ -13,7 +13,7 @@ pub(crate) async fn size(
     at: &GuestIndices,
     flavor: Option<&Flavor>,
     spec: &WorkloadSpec,
-) -> Result<Sizing, CallError> {
+) -> Result<Reply<Sizing>, CallError> {
     const HOOK: &str = Hook::FlavorSizing.as_str();
     let (at, flavor, workload) = (at.clone(), flavor.map(convert::flavor_out), convert::workload(spec));
     let answer = caller
@@ -25,8 +25,10 @@ pub(crate) async fn size(
             })
         })
         .await?;
-    match answer {
-        Ok(sizing) => convert::sizing(sizing, spec).map_err(|reason| caller.failed(HOOK, reason)),
-        Err(rejection) => Err(caller.refused(HOOK, convert::rejection(rejection))),
-    }
+    let reply = answer
+        .split()
+        .map_err(|rejection| caller.refused(HOOK, convert::rejection(rejection)))?;
+    reply
+        .check(&caller.limits, |sizing, _| Ok(convert::sizing(sizing, spec)?))
+        .map_err(|failure| caller.failed(HOOK, failure))
 }

@@ -30,6 +30,7 @@ pub(crate) async fn describe(caller: &Caller, at: &Entrypoints) -> Result<Descri
             })
         })
         .await?;
+    let answer = answer.value;
     let schema = match answer.settings_schema.trim() {
         "" => serde_json::json!({}),
         text => serde_json::from_str(text)
@@ -57,5 +58,5 @@ pub(crate) async fn check_settings(caller: &Caller, at: &Entrypoints) -> Result<
             Box::pin(async move { at.load(&mut *store, instance)?.call_check_settings(store).await })
         })
         .await?;
-    Ok(answer.err().unwrap_or_default())
+    Ok(answer.value.err().unwrap_or_default())
 }

@@ -6,7 +6,7 @@ use runner_core::edit::Edit;
 use runner_core::workload::WorkloadSpec;
 use serde_json::Value;
 
-use super::{Caller, Hook};
+use super::{Caller, Hook, Reply};
 use crate::bindings::exports::runner::policy::pod_mutation::GuestIndices;
 use crate::convert;
 use crate::error::CallError;
@@ -16,7 +16,7 @@ pub(crate) async fn mutate(
     at: &GuestIndices,
     workload: &WorkloadSpec,
     pod: Arc<Value>,
-) -> Result<Vec<Edit>, CallError> {
+) -> Result<Reply<Vec<Edit>>, CallError> {
     const HOOK: &str = Hook::PodMutation.as_str();
     let (at, workload) = (at.clone(), convert::workload(workload));
     let answer = caller
@@ -24,8 +24,10 @@ pub(crate) async fn mutate(
             Box::pin(async move { at.load(&mut *store, instance)?.call_mutate(store, &workload).await })
         })
         .await?;
-    match answer {
-        Ok(edits) => convert::edits(edits, &caller.limits).map_err(|reason| caller.failed(HOOK, reason)),
-        Err(rejection) => Err(caller.refused(HOOK, convert::rejection(rejection))),
-    }
+    let reply = answer
+        .split()
+        .map_err(|rejection| caller.refused(HOOK, convert::rejection(rejection)))?;
+    reply
+        .check(&caller.limits, convert::edits)
+        .map_err(|failure| caller.failed(HOOK, failure))
 }

@@ -1,35 +1,27 @@
-//! From YAML nodes to a manifest. Unknown keys and wrong types are problems; reading goes on after each.
+//! From YAML nodes to a manifest; `limits.rs` reads the numbers. Unknown keys and wrong types are problems; reading goes
+//! on after each.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use runner_core::quantity::Quantity;
 use runner_core::{grants, names};
 use serde_json::{Map, Value};
 
-use super::{Entry, Manifest, Origin, Source};
-use crate::limits::Limits;
+use super::{Entry, Manifest, OnFailure, Origin, Source};
 use crate::problem::{Place, Problem, Problems};
 use crate::yaml::{self, Data, Node};
 
-const TOP_KEYS: [&str; 1] = ["plugins"];
-const ENTRY_KEYS: [&str; 6] = ["name", "source", "digest", "settings", "grants", "limits"];
-const LIMIT_KEYS: [&str; 14] = [
-    "time",
-    "memory",
-    "memories",
-    "tables",
-    "tableElements",
-    "instances",
-    "handles",
-    "hostCalls",
-    "callBytes",
-    "outputBytes",
-    "edits",
-    "valueBytes",
-    "logLines",
-    "logBytes",
+const TOP_KEYS: [&str; 2] = ["plugins", "chain"];
+const ENTRY_KEYS: [&str; 9] = [
+    "name",
+    "source",
+    "digest",
+    "settings",
+    "grants",
+    "limits",
+    "breaker",
+    "onFailure",
+    "cases",
 ];
 const FILE_BYTES: usize = 1 << 20;
 
@@ -42,15 +34,17 @@ pub(super) fn manifest(file: &Path, text: &str) -> Result<Manifest, Problems> {
         reader.problem(Place::default(), "", format!("longer than {FILE_BYTES} bytes"));
         return Err(reader.problems);
     }
-    let plugins = match yaml::parse(text) {
-        Ok(root) => reader.plugins(&root),
+    let manifest = match yaml::parse(text) {
+        Ok(root) => reader.top(&root),
         Err((place, message)) => {
             reader.problem(place, "", message);
-            Vec::new()
+            Manifest::default()
         }
     };
-    reader.problems.or(Manifest { plugins })
+    reader.problems.or(manifest)
 }
+
+mod limits;
 
 struct Reader<'a> {
     file: &'a Path,
@@ -64,19 +58,27 @@ impl Reader<'_> {
             .push(Problem::new(Some(self.file), place, field.to_owned(), message));
     }
 
-    fn plugins(&mut self, root: &Node) -> Vec<Entry> {
-        let mut entries: Vec<Entry> = Vec::new();
+    fn top(&mut self, root: &Node) -> Manifest {
+        let mut manifest = Manifest::default();
         let Some(top) = self.mapping(root, "", &TOP_KEYS) else {
-            return entries;
+            return manifest;
         };
-        let Some(node) = get(top, "plugins") else {
-            self.problem(
+        match get(top, "plugins") {
+            Some(node) => manifest.plugins = self.plugins(node),
+            None => self.problem(
                 root.place,
                 "plugins",
                 "is required; write `plugins: []` for a host without plugins",
-            );
-            return entries;
-        };
+            ),
+        }
+        if let Some(chain) = get(top, "chain") {
+            manifest.chain = self.chain(chain, "chain");
+        }
+        manifest
+    }
+
+    fn plugins(&mut self, node: &Node) -> Vec<Entry> {
+        let mut entries: Vec<Entry> = Vec::new();
         for (index, item) in self.list(node, "plugins").iter().enumerate() {
             let field = format!("plugins[{index}]");
             let Some(entry) = self.entry(item, &field) else {
@@ -135,7 +137,38 @@ impl Reader<'_> {
         if let Some(limits) = get(map, "limits") {
             entry.limits = self.limits(limits, &format!("{field}.limits"));
         }
+        if let Some(breaker) = get(map, "breaker") {
+            entry.breaker = self.breaker(breaker, &format!("{field}.breaker"));
+        }
+        if let Some(choice) = get(map, "onFailure") {
+            let field = format!("{field}.onFailure");
+            match self.text(choice, &field).as_deref() {
+                Some("reject") => entry.on_failure = OnFailure::Reject,
+                Some("builtin") => entry.on_failure = OnFailure::Builtin,
+                Some(other) => self.problem(
+                    node.locate("/onFailure"),
+                    &field,
+                    format!("{other:?} is neither `reject` nor `builtin`"),
+                ),
+                None => {}
+            }
+        }
+        if let Some(cases) = get(map, "cases") {
+            entry.cases = self.cases(cases, &format!("{field}.cases"));
+        }
         (name.is_some()).then_some(entry)
+    }
+
+    /// Files, relative to the plugins file.
+    fn cases(&mut self, node: &Node, field: &str) -> Vec<PathBuf> {
+        let base = self.file.parent().unwrap_or(Path::new("")).to_owned();
+        let mut files = Vec::new();
+        for (index, item) in self.list(node, field).iter().enumerate() {
+            if let Some(path) = self.text(item, &format!("{field}[{index}]")) {
+                files.push(base.join(path));
+            }
+        }
+        files
     }
 
     fn settings(&mut self, node: &Node, field: &str) -> Map<String, Value> {
@@ -160,42 +193,6 @@ impl Reader<'_> {
             }
         }
         granted
-    }
-
-    fn limits(&mut self, node: &Node, field: &str) -> Limits {
-        let mut limits = Limits::default();
-        let most = Limits::CEILING;
-        for (key, place, value) in self.mapping(node, field, &LIMIT_KEYS).unwrap_or_default() {
-            let field = format!("{field}.{key}");
-            let slot = match key.as_str() {
-                "time" => {
-                    match duration(value, most.time) {
-                        Ok(time) => limits.time = time,
-                        Err(reason) => self.problem(*place, &field, reason),
-                    }
-                    continue;
-                }
-                "memory" => (&mut limits.memory, most.memory),
-                "memories" => (&mut limits.memories, most.memories),
-                "tables" => (&mut limits.tables, most.tables),
-                "tableElements" => (&mut limits.table_elements, most.table_elements),
-                "instances" => (&mut limits.instances, most.instances),
-                "handles" => (&mut limits.handles, most.handles),
-                "hostCalls" => (&mut limits.host_calls, most.host_calls),
-                "callBytes" => (&mut limits.call_bytes, most.call_bytes),
-                "outputBytes" => (&mut limits.output_bytes, most.output_bytes),
-                "edits" => (&mut limits.edits, most.edits),
-                "valueBytes" => (&mut limits.value_bytes, most.value_bytes),
-                "logLines" => (&mut limits.log_lines, most.log_lines),
-                "logBytes" => (&mut limits.log_bytes, most.log_bytes),
-                _ => continue,
-            };
-            match size(value, slot.1) {
-                Ok(number) => *slot.0 = number,
-                Err(reason) => self.problem(*place, &field, reason),
-            }
-        }
-        limits
     }
 
     fn mapping<'n>(&mut self, node: &'n Node, field: &str, known: &[&str]) -> Option<&'n [(String, Place, Node)]> {
@@ -260,6 +257,9 @@ fn source_of(file: &Path, text: &str) -> Result<Source, String> {
     match text.split_once(':') {
         _ if text.is_empty() => Err("is empty; expected `builtin:NAME` or a path".to_owned()),
         Some(("builtin", name)) => Ok(Source::Builtin(name.to_owned())),
+        Some(("oci", _)) => {
+            Err("an OCI registry is not supported in this version; expected `builtin:NAME` or a path".to_owned())
+        }
         Some((scheme, _)) if scheme.bytes().all(|b| b.is_ascii_alphanumeric()) => {
             Err(format!("unknown source {scheme:?}; expected `builtin:NAME` or a path"))
         }
@@ -270,63 +270,6 @@ fn source_of(file: &Path, text: &str) -> Result<Source, String> {
 fn is_digest(text: &str) -> bool {
     text.strip_prefix("sha256:")
         .is_some_and(|hex| hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)))
-}
-
-/// The value as written, or what it is.
-fn shown(node: &Node) -> String {
-    match &node.data {
-        Data::Text(text) => format!("{text:?}"),
-        Data::Number(number) => number.to_string(),
-        _ => node.kind().to_owned(),
-    }
-}
-
-fn duration(node: &Node, most: Duration) -> Result<Duration, String> {
-    let bad = || {
-        format!(
-            "{} is not a time such as 250ms or 2s, at most {}s",
-            shown(node),
-            most.as_secs()
-        )
-    };
-    let Data::Text(text) = &node.data else {
-        return Err(bad());
-    };
-    let unit = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at_checked(unit).ok_or_else(bad)?;
-    let number: u64 = number.parse().map_err(|_| bad())?;
-    let time = match unit {
-        "ms" => Duration::from_millis(number),
-        "s" => Duration::from_secs(number),
-        _ => return Err(bad()),
-    };
-    if time.is_zero() || time > most {
-        Err(bad())
-    } else {
-        Ok(time)
-    }
-}
-
-/// A whole number; sizes and counts are written alike.
-fn size(node: &Node, most: u64) -> Result<u64, String> {
-    let bad = || {
-        format!(
-            "{} is not a whole number from 0 to {most}, such as 1000 or 32Mi",
-            shown(node)
-        )
-    };
-    let text = match &node.data {
-        Data::Text(text) => text.clone(),
-        Data::Number(number) => number.to_string(),
-        _ => return Err(bad()),
-    };
-    let quantity = Quantity::parse(&text).map_err(|_| bad())?;
-    let units = u64::try_from(quantity.units()).map_err(|_| bad())?;
-    if quantity.is_whole() && units <= most {
-        Ok(units)
-    } else {
-        Err(bad())
-    }
 }
 
 #[cfg(test)]

@@ -44,11 +44,15 @@ async fn slots_are_given_back() {
         max_concurrent: 2,
         threads: 2,
         cache_dir: None,
+        count_instructions: false,
     })
     .unwrap();
     let load = async |mut entry: runner_sandbox::Entry| {
         entry.limits.time = Duration::from_millis(30);
-        let manifest = runner_sandbox::Manifest { plugins: vec![entry] };
+        let manifest = runner_sandbox::Manifest {
+            plugins: vec![entry],
+            ..runner_sandbox::Manifest::default()
+        };
         let inputs = runner_sandbox::Inputs {
             manifest,
             builtins: &[],

@@ -47,7 +47,7 @@ async fn each_limit() {
         (
             "handles",
             limited("handles", |l| l.handles = 30),
-            "resource table has no free keys",
+            "handles limit of 30 exceeded",
         ),
         (
             "bytes of a host call",
@@ -64,7 +64,7 @@ async fn each_limit() {
             limited("big-output", |_| {}),
             "outputBytes limit of 512Ki exceeded",
         ),
-        ("edits", limited("many-edits", |_| {}), "edits limit of 1000 exceeded"),
+        ("edits", limited("many-edits", |_| {}), "edits limit of 256 exceeded"),
         (
             "value",
             limited("big-edit", |_| {}),
@@ -97,13 +97,9 @@ async fn at_instantiation() {
     type Limit = fn(&mut Limits);
     let cases: [(&str, Limit); 5] = [
         ("memory limit of 64Ki exceeded", |l| l.memory = 64 << 10),
-        ("resource limit exceeded: memory count too high at 1", |l| {
-            l.memories = 0
-        }),
-        ("resource limit exceeded: table count too high at 1", |l| l.tables = 0),
-        ("resource limit exceeded: instance count too high at 1", |l| {
-            l.instances = 0
-        }),
+        ("memories limit of 0 exceeded", |l| l.memories = 0),
+        ("tables limit of 0 exceeded", |l| l.tables = 0),
+        ("instances limit of 0 exceeded", |l| l.instances = 0),
         ("tableElements limit of 1 exceeded", |l| l.table_elements = 1),
     ];
     for (expected, limit) in cases {

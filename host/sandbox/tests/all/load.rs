@@ -291,6 +291,7 @@ async fn compiled_once_on_disk() {
         let engine = Engine::new(options).unwrap();
         let manifest = Manifest {
             plugins: vec![mode("ok")],
+            ..Manifest::default()
         };
         let inputs = Inputs {
             manifest,

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 pub(crate) static MISBEHAVE: LazyLock<PathBuf> = LazyLock::new(|| guest("misbehave"));
 pub(crate) static WRONG_WORLD: LazyLock<PathBuf> = LazyLock::new(|| guest("wrong-world"));
+pub(crate) static STEADY: LazyLock<PathBuf> = LazyLock::new(|| guest("steady"));
 pub(crate) static ENGINE: LazyLock<Engine> = LazyLock::new(|| Engine::new(EngineOptions::default()).unwrap());
 
 fn guest(name: &str) -> PathBuf {
@@ -39,7 +40,10 @@ pub(crate) fn mode_in(mode: &str, function: &str) -> Entry {
 
 pub(crate) async fn load_with(plugins: Vec<Entry>, documents: Vec<Document>) -> Result<Revision, Problems> {
     let inputs = Inputs {
-        manifest: Manifest { plugins },
+        manifest: Manifest {
+            plugins,
+            ..Manifest::default()
+        },
         builtins: &[],
         shared_settings: Map::new(),
         documents,

@@ -55,7 +55,7 @@ struct Misbehave;
 #[cfg(target_arch = "wasm32")]
 bindings::export!(Misbehave with_types_in bindings);
 
-/// The mode for a function: `ok` unless the settings say that this function misbehaves.
+/// The mode for a function: `calm` unless the settings say that this function misbehaves.
 fn mode(function: &str) -> String {
     let settings: Value = serde_json::from_str(&settings::get()).unwrap_or_default();
     let at_load = ["describe", "check-settings", "capabilities"].contains(&function);
@@ -63,7 +63,7 @@ fn mode(function: &str) -> String {
     if here {
         settings["mode"].as_str().unwrap_or("ok").to_owned()
     } else {
-        "ok".to_owned()
+        "calm".to_owned()
     }
 }
 

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::bindings::runner::policy::types::Edit;
-use crate::bindings::runner::policy::{log, pod_view, settings};
+use crate::bindings::runner::policy::{log, pod_view, provenance, settings};
 use crate::wasi::wasi::clocks::monotonic_clock;
 use crate::write;
 
@@ -32,6 +32,12 @@ pub fn act(mode: &str) {
         "host-call-flood" => loop {
             black_box(settings::get());
         },
+        "explain" => {
+            provenance::explain("", "all of it");
+            provenance::explain("/metadata/annotations", "said\ntwice");
+        }
+        "explain-flood" => (0..10_000).for_each(|_| provenance::explain("", "again")),
+        "explain-long" => (0..100).for_each(|_| provenance::explain("", &"x".repeat(10_000))),
         "stderr-flood" => (0..1000).for_each(|_| eprintln!("{}", "x".repeat(1000))),
         "handles" => {
             let kept: Vec<_> = (0..10_000).map(|_| monotonic_clock::subscribe_duration(1)).collect();
@@ -65,7 +71,8 @@ fn recurse(depth: u64, end: u64) -> u64 {
 /// The answer of the mode.
 pub fn edits(mode: &str) -> Vec<Edit> {
     match mode {
-        "many-edits" => (0..1001).map(|_| Edit::Remove("/spec".to_owned())).collect(),
+        "calm" => vec![],
+        "many-edits" => (0..257).map(|_| Edit::Remove("/spec".to_owned())).collect(),
         "big-edit" => vec![Edit::Add(write(
             "/metadata/annotations/big",
             format!("\"{}\"", "x".repeat(100_000)),

@@ -55,6 +55,16 @@ fn container_list() {
         ]),
         &Host("/spec/containers/3"),
     );
+    // one name over both lists
+    let granted = BTreeSet::from(["extra-containers".to_owned()]);
+    for (list, name, pointer) in [
+        ("initContainers", "main", "/spec/initContainers/2"),
+        ("containers", "i1", "/spec/initContainers/0"),
+    ] {
+        let patch = json!([{ "op": "add", "path": format!("/spec/{list}/-"), "value": { "name": name } }]);
+        let error = try_patch(&patch, &granted).unwrap_err().to_string();
+        assert_eq!(error, format!("plugin_forbidden: p: {pointer} is the host's"));
+    }
 }
 
 const C: &str = "/spec/containers/0";
@@ -170,6 +180,9 @@ fn mounts() {
         &Host("/spec/containers/1/volumeMounts/0/name"),
     );
     set("/spec/containers/1/volumeMounts", json!([mount("data")]), &Free);
+    // what one plugin was granted to open to the node is not everybody's
+    let shared = leak("volumeMounts/1/name");
+    set(&at("volumeMounts/-"), mount("node"), &Needs(shared, "host-path"));
     set(
         &at("volumeMounts/0/mountPath"),
         json!("/other"),

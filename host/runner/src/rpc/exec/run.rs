@@ -135,6 +135,7 @@ impl<'a> Run<'a> {
         let mut kill: Option<BoxFuture<'_, bool>> = None;
         let mut keeping: Option<BoxFuture<'_, Option<Keeper>>> = None;
         let mut kept: Option<Keeper> = None;
+        let mut watching = false;
         let mut settle: Pin<Box<Sleep>> = Box::pin(sleep(NEVER));
 
         let (input_slot, process_input) = oneshot::channel();
@@ -222,6 +223,7 @@ impl<'a> Run<'a> {
                 event = next(&mut output), if output.is_some() && pending.is_empty() => match event {
                     Event::End(outcome) => {
                         let lost = output.take().is_some_and(|output| output.lost());
+                        let outcome = source.believed(outcome);
                         if progress.running() {
                             progress.lost = lost;
                             settle.as_mut().reset(Instant::now() + STUCK_CLIENT);
@@ -262,8 +264,15 @@ impl<'a> Run<'a> {
                 }
                 keeper = wait(&mut keeping), if keeping.is_some() => {
                     keeping = None;
+                    watching = keeper.is_some();
                     kept = keeper;
                     source.let_through();
+                }
+                gone = left(&mut kept), if watching => {
+                    watching = false;
+                    if gone {
+                        source.left();
+                    }
                 }
                 permit = source.chunks.reserve(), if room.is_none() && !stuck => room = permit.ok(),
                 message = input.next(), if running && client.open && room.is_some() && pending.len() < 2 => {
@@ -274,6 +283,13 @@ impl<'a> Run<'a> {
         };
         drop(kept);
         (end, silent)
+    }
+}
+
+async fn left(kept: &mut Option<Keeper>) -> bool {
+    match kept {
+        Some(keeper) => keeper.left().await,
+        None => std::future::pending().await,
     }
 }
 

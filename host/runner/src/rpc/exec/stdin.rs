@@ -6,10 +6,11 @@
 //! it, see `runner_k8s::exec::keep`.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use runner_k8s::exec::{CloseError, Input};
+use runner_k8s::exec::{CloseError, Input, Outcome};
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// Most that is remembered.
@@ -47,6 +48,8 @@ enum Gate {
     Shut,
     Wanted,
     Open,
+    /// The command has gone: nothing more is sent but the end of input.
+    Left,
 }
 
 /// The client's side.
@@ -54,6 +57,7 @@ pub(super) struct Source {
     pub(super) chunks: mpsc::Sender<Chunk>,
     pub(super) size: watch::Sender<Option<(u16, u16)>>,
     gate: Arc<watch::Sender<Gate>>,
+    sending: Arc<AtomicBool>,
 }
 
 impl Source {
@@ -69,6 +73,23 @@ impl Source {
     pub(super) fn let_through(&self) {
         self.gate.send_replace(Gate::Open);
     }
+
+    /// Nobody can read it any longer: what comes is dropped, and the end is sent in its place.
+    pub(super) fn left(&self) {
+        self.gate.send_replace(Gate::Left);
+    }
+
+    /// Success is also what the API server makes of a status that was lost. A node that closes a connection with unread
+    /// input on it resets it and loses the status, so while input is on its way past the gate, to a command that is not
+    /// known to have left, code 0 may be any other.
+    pub(super) fn believed(&self, outcome: Outcome) -> Outcome {
+        let doubtful = *self.gate.borrow() != Gate::Left && self.sending.load(Ordering::Relaxed);
+        if doubtful && outcome == Outcome::Exited(0) {
+            let text = "the exit code is not known: the command ended while input was being sent to it";
+            return Outcome::Failed(text.to_owned());
+        }
+        outcome
+    }
 }
 
 /// The process's side.
@@ -77,6 +98,8 @@ pub(super) struct Stdin {
     prelude: Option<Bytes>,
     written: usize,
     gate: Arc<watch::Sender<Gate>>,
+    sending: Arc<AtomicBool>,
+    closed: bool,
     chunks: mpsc::Receiver<Chunk>,
     size: watch::Receiver<Option<(u16, u16)>>,
     tty: bool,
@@ -93,10 +116,13 @@ pub(super) fn channel(tty: bool, prelude: Option<Bytes>) -> (Source, Stdin) {
     let (size, sizes) = watch::channel(None);
     // a terminal takes what it is given, and drops it with the command
     let gate = Arc::new(watch::Sender::new(if tty { Gate::Open } else { Gate::Shut }));
+    let sending = Arc::new(AtomicBool::new(false));
     let stdin = Stdin {
         prelude,
         written: 0,
         gate: Arc::clone(&gate),
+        sending: Arc::clone(&sending),
+        closed: false,
         chunks: receiver,
         size: sizes,
         tty,
@@ -105,7 +131,13 @@ pub(super) fn channel(tty: bool, prelude: Option<Bytes>) -> (Source, Stdin) {
         remembered: 0,
         forgot: false,
     };
-    (Source { chunks, size, gate }, stdin)
+    let source = Source {
+        chunks,
+        size,
+        gate,
+        sending,
+    };
+    (source, stdin)
 }
 
 impl Stdin {
@@ -121,6 +153,8 @@ impl Stdin {
         };
         self.size.mark_changed();
         self.written = 0;
+        self.closed = false;
+        self.sending.store(false, Ordering::Relaxed);
         if let Some(prelude) = self.prelude.clone()
             && self.pass(&mut input, prelude).await.is_err()
         {
@@ -135,8 +169,15 @@ impl Stdin {
         let mut ping = tokio::time::interval(PING);
         ping.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         ping.reset();
+        let mut gate = self.gate.subscribe();
         loop {
+            let closed = self.closed;
             tokio::select! {
+                true = async { gate.wait_for(|gate| *gate == Gate::Left).await.is_ok() }, if !closed => {
+                    if let Err(stuck) = self.close(&mut input).await {
+                        return stuck;
+                    }
+                }
                 Some(chunk) = self.chunks.recv() => {
                     self.remember(&chunk);
                     if let Err(stuck) = self.write(&mut input, chunk).await {
@@ -180,6 +221,13 @@ impl Stdin {
             let end = if self.in_line { END_AFTER_TEXT } else { END };
             return input.write(Bytes::from_static(end)).await.map_err(|_| Stuck::Lost);
         }
+        self.close(input).await
+    }
+
+    async fn close(&mut self, input: &mut Input) -> Result<(), Stuck> {
+        if std::mem::replace(&mut self.closed, true) {
+            return Ok(());
+        }
         match input.close().await {
             Ok(()) => Ok(()),
             Err(CloseError::Lost) => Err(Stuck::Lost),
@@ -192,6 +240,9 @@ impl Stdin {
 
     /// Write, and wait at the gate with what is too much.
     async fn pass(&mut self, input: &mut Input, mut data: Bytes) -> Result<(), Stuck> {
+        if *self.gate.borrow() == Gate::Left {
+            return Ok(());
+        }
         let free = FREE.saturating_sub(self.written).min(data.len());
         self.written = self.written.saturating_add(data.len());
         if *self.gate.borrow() != Gate::Open && free < data.len() {
@@ -203,8 +254,34 @@ impl Stdin {
                 asks
             });
             // the sender is ours
-            let _ = self.gate.subscribe().wait_for(|gate| *gate == Gate::Open).await;
+            let _ = self
+                .gate
+                .subscribe()
+                .wait_for(|gate| !matches!(gate, Gate::Shut | Gate::Wanted))
+                .await;
         }
-        input.write(data).await.map_err(|_| Stuck::Lost)
+        self.sending.store(self.written > FREE, Ordering::Relaxed);
+        let written = input.write(data).await.map_err(|_| Stuck::Lost);
+        self.sending.store(false, Ordering::Relaxed);
+        written
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S-672: code 0 is doubted only while input is being sent, and any other code never.
+    #[test]
+    fn doubtful_success() {
+        let (source, _stdin) = channel(false, None);
+        let seen = |code| source.believed(Outcome::Exited(code));
+        assert_eq!(seen(0), Outcome::Exited(0));
+        source.let_through();
+        source.sending.store(true, Ordering::Relaxed);
+        assert!(matches!(seen(0), Outcome::Failed(text) if text.contains("not known")));
+        assert_eq!(seen(4), Outcome::Exited(4));
+        source.left();
+        assert_eq!(seen(0), Outcome::Exited(0));
     }
 }

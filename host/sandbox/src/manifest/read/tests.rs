@@ -1,6 +1,10 @@
 //! Plugins files, good and bad.
 
+use std::time::Duration;
+
 use super::*;
+use crate::breaker::BreakerSettings;
+use crate::limits::{ChainLimits, Limits};
 
 fn parse(text: &str) -> Result<Manifest, String> {
     manifest(Path::new("/etc/p/plugins.yaml"), text).map_err(|problems| problems.to_string())
@@ -11,8 +15,9 @@ fn a_full_entry() {
     let digest = format!("sha256:{}", "a1".repeat(32));
     let manifest = parse(&format!(
         "plugins:\n- name: sizes\n  source: ../x.wasm\n  digest: {digest}\n  settings: {{a: [1, yes]}}\n  \
-         grants: [privileged, 'capabilities:NET_ADMIN']\n  limits: {{time: 2s, memory: 32Mi, edits: 5}}\n\
-         - {{name: b, source: 'builtin:other'}}\n"
+         grants: [privileged, 'capabilities:NET_ADMIN']\n  limits: {{time: 2s, memory: 32Mi, edits: 5}}\n  \
+         breaker: {{failures: 0, pause: 1s}}\n  onFailure: builtin\n\
+         - {{name: b, source: 'builtin:other'}}\nchain: {{time: 3s, edits: 7}}\n"
     ))
     .unwrap();
     let [first, second] = manifest.plugins.as_slice() else {
@@ -32,6 +37,18 @@ fn a_full_entry() {
         ..Limits::default()
     };
     assert_eq!(first.limits, expected);
+    let breaker = BreakerSettings {
+        failures: 0,
+        pause: Duration::from_secs(1),
+    };
+    assert_eq!((&first.breaker, first.on_failure), (&breaker, OnFailure::Builtin));
+    let chain = ChainLimits {
+        time: Duration::from_secs(3),
+        edits: 7,
+        ..ChainLimits::default()
+    };
+    assert_eq!(manifest.chain, chain);
+    assert_eq!(second.on_failure, OnFailure::Reject);
     assert_eq!(second.source, Source::Builtin("other".into()));
     assert_eq!((second.grants.as_ref(), &second.limits), (None, &Limits::default()));
     assert_eq!(parse("plugins: []").unwrap(), Manifest::default());
@@ -59,14 +76,19 @@ plugins:
     colour: 1
 - source: x.wasm
 - 7
+- name: c
+  source: x.wasm
+  breaker: {failures: -1, pause: 2h}
+  onFailure: ignore
+chain: {memory: 1Mi, time: 0s}
 extra: 1
 ";
     let problems = parse(text).unwrap_err();
     let starts = [
-        "/etc/p/plugins.yaml:19:1: extra: unknown key; valid keys are plugins",
+        "/etc/p/plugins.yaml:24:1: extra: unknown key; valid keys are plugins, chain",
         "/etc/p/plugins.yaml:4:3: plugins[0].colour: unknown key; valid keys are name, source, ",
         "/etc/p/plugins.yaml:2:3: plugins[0].name: \"Bad_Name\" must be",
-        "/etc/p/plugins.yaml:3:3: plugins[0].source: unknown source \"oci\"; expected `builtin:NAME` or a path",
+        "/etc/p/plugins.yaml:3:3: plugins[0].source: an OCI registry is not supported in this version; expected `builtin:NAME` or a path",
         "/etc/p/plugins.yaml:8:13: plugins[1].settings: expected a mapping, found a number",
         "/etc/p/plugins.yaml:7:12: plugins[1].grants[0]: unknown grant \"root\"; valid grants are privileged, ",
         "/etc/p/plugins.yaml:7:18: plugins[1].grants[1]: expected text, found a number",
@@ -78,6 +100,11 @@ extra: 1
         "/etc/p/plugins.yaml:9:3: plugins[2].name: \"a\" is used twice",
         "/etc/p/plugins.yaml:17:3: plugins[3].name: is required",
         "/etc/p/plugins.yaml:18:3: plugins[4]: expected a mapping, found a number",
+        "/etc/p/plugins.yaml:21:13: plugins[5].breaker.failures: -1 is not a whole number from 0 to 10000, ",
+        "/etc/p/plugins.yaml:21:27: plugins[5].breaker.pause: \"2h\" is not a time such as 250ms or 2s, at most 3600s",
+        "/etc/p/plugins.yaml:22:3: plugins[5].onFailure: \"ignore\" is neither `reject` nor `builtin`",
+        "/etc/p/plugins.yaml:23:9: chain.memory: unknown key; valid keys are time, hostCalls, ",
+        "/etc/p/plugins.yaml:23:22: chain.time: \"0s\" is not a time such as 250ms or 2s, at most 300s",
     ];
     let lines: Vec<_> = problems.lines().collect();
     assert_eq!(lines.len(), starts.len(), "{problems}");

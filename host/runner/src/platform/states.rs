@@ -1,0 +1,113 @@
+//! The state reporter: pods in, newest state of each workload out to the platform (W-1101..W-1108, S-850..S-855).
+//!
+//! The watch never waits for the platform: it writes into a ledger, and a few senders empty that. Nothing here
+//! affects serving; what cannot be delivered is logged and tried again with the next round.
+
+use std::time::{Duration, SystemTime};
+
+use futures::StreamExt as _;
+use runner_k8s::Cluster;
+use runner_k8s::watch::PodEvent;
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+use tonic::Code;
+use tracing::{debug, info, warn};
+
+use crate::platform::gateway::{Gateway, text};
+use crate::platform::ledger::{Ledger, Outcome, Report};
+
+/// Reports under way at a time, each of another workload.
+const SENDERS: usize = 4;
+/// Workloads that are kept track of: many times what a namespace holds, some 300 bytes each.
+const WORKLOADS: usize = 50_000;
+/// W-1101
+const ROUND: Duration = Duration::from_secs(30);
+/// W-1105: the pauses before the second and the third attempt.
+const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
+
+/// Report until the shutdown. What is under way then is dropped.
+pub async fn report(gateway: Gateway, cluster: Cluster, shutdown: CancellationToken) -> Result<(), String> {
+    let mut ledger = Ledger::new(WORKLOADS);
+    let mut told_dropped = 0;
+    let mut senders: JoinSet<(Report, Outcome)> = JoinSet::new();
+    let mut rounds = tokio::time::interval(ROUND);
+    rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut pods = std::pin::pin!(cluster.watch_workloads());
+    loop {
+        while senders.len() < SENDERS
+            && let Some(next) = ledger.next()
+        {
+            senders.spawn(send(gateway.clone(), next));
+        }
+        tokio::select! {
+            biased;
+            () = shutdown.cancelled() => return Ok(()),
+            Some(ended) = senders.join_next() => match ended {
+                Ok((report, outcome)) => ledger.ended(&report, outcome),
+                Err(error) => return Err(format!("a sender of reports broke: {error}")),
+            },
+            event = pods.next() => match event {
+                Some(event) => see(&mut ledger, event),
+                None => return Err("the watch of pods ended".to_owned()),
+            },
+            _ = rounds.tick() => {
+                ledger.round();
+                if ledger.dropped() > told_dropped {
+                    told_dropped = ledger.dropped();
+                    warn!(dropped = told_dropped, limit = WORKLOADS, "too many workloads: states were not reported");
+                }
+            }
+        }
+    }
+}
+
+fn see(ledger: &mut Ledger, event: PodEvent) {
+    match event {
+        PodEvent::Listing => ledger.listing(),
+        PodEvent::Pod(pod) => ledger.pod(&pod, SystemTime::now()),
+        PodEvent::Listed => ledger.listed(),
+        PodEvent::Gone(pod) => ledger.gone(&pod),
+        PodEvent::Broken(error) => warn!(error, "the watch of pods is broken and is opened again"),
+    }
+}
+
+/// W-1105, W-1108. Ends early when there is something newer to say.
+async fn send(gateway: Gateway, report: Report) -> (Report, Outcome) {
+    let mut pauses = PAUSES.iter();
+    let outcome = loop {
+        let answer = gateway
+            .report_state(&report.workload, report.state, report.observed_at)
+            .await;
+        let Err(status) = answer else { break Outcome::Settled };
+        let error = text(&status);
+        match status.code() {
+            Code::Unimplemented => {
+                info!(
+                    workload_id = report.workload,
+                    error, "the platform takes no workload states"
+                );
+                break Outcome::Settled;
+            }
+            Code::InvalidArgument | Code::PermissionDenied | Code::NotFound | Code::Unauthenticated => {
+                warn!(workload_id = report.workload, status = ?report.state, error, "the platform refuses a workload state");
+                break Outcome::Settled;
+            }
+            _ => {}
+        }
+        let Some(pause) = pauses.next() else {
+            warn!(workload_id = report.workload, status = ?report.state, error, "report workload state");
+            break Outcome::Forgotten;
+        };
+        debug!(workload_id = report.workload, error, "a report is tried again");
+        if report
+            .superseded
+            .run_until_cancelled(tokio::time::sleep(*pause))
+            .await
+            .is_none()
+        {
+            break Outcome::Forgotten;
+        }
+    };
+    (report, outcome)
+}
