@@ -16,15 +16,24 @@ use double::Double;
 use runner_core::secret::Secret;
 use runner_host::config::Platform;
 use runner_host::dev_gateway::{Enrolment, Mood, Taken};
+use runner_host::proto::host_v1;
 use runner_host::proto::runner_v1::runner_service_client::RunnerServiceClient;
 use runner_host::proto::runner_v1::*;
 use runner_tests::gateway::{FakePlatform, TOKEN};
-use runner_tests::runner::Backend;
-use runner_tests::{Builder, Runner, exec, request, wait};
+use runner_tests::runner::{Backend, CATALOG};
+use runner_tests::{Builder, Runner, exec, request, stamps, wait};
 use tonic::Code;
 use tonic::transport::Channel;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
+
+/// The plugins that serve by default.
+const BUILTIN: &str = "
+plugins:
+  - {name: catalog, source: 'builtin:catalog-yaml'}
+  - {name: sizes, source: 'builtin:flavor-sizing'}
+  - {name: capabilities, source: 'builtin:docker-capability'}
+";
 
 fn settings(platform: &FakePlatform) -> Platform {
     Platform {
@@ -107,6 +116,31 @@ async fn the_life_of_a_workload() {
         remove_volumes: false,
     };
     client.remove_workload(remove).await.unwrap();
+
+    // W-1006: a changed catalog is told
+    let upload = host_v1::Upload {
+        plugins_file: BUILTIN.to_owned(),
+        catalog: vec![host_v1::CatalogDocument {
+            name: "catalog.yaml".to_owned(),
+            text: CATALOG.replace("ram-2gb", "ram-other"),
+        }],
+        ..host_v1::Upload::default()
+    };
+    let stage = host_v1::StageRevisionRequest { upload: Some(upload) };
+    let staged = runner.admin().stage_revision(stage).await.unwrap().into_inner();
+    stamps::activate(&runner, &staged.revision.unwrap()).await;
+    wait::until("the new catalog to be reported", async || {
+        match platform
+            .taken()
+            .into_iter()
+            .rev()
+            .find(|call| matches!(call, Taken::Catalog(_)))
+        {
+            Some(Taken::Catalog(catalog)) if catalog.flavors.iter().any(|f| f.name == "ram-other") => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
     drop(client);
     drop(forward);
     runner.stop().await;

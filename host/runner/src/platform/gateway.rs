@@ -142,3 +142,100 @@ where
 pub(crate) fn text(status: &Status) -> String {
     format!("{:?}: {}", status.code(), status.message())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// Answer with these codes in turn, then with OK, and say how many calls came.
+    async fn tried(codes: &[Code], deadline: u64) -> (Result<(), Status>, u32) {
+        let calls = AtomicU32::new(0);
+        let answer = retried("test", Duration::from_secs(deadline), || {
+            let call = calls.fetch_add(1, Ordering::Relaxed);
+            let code = codes.get(call as usize).copied();
+            async move { code.map_or(Ok(()), |code| Err(Status::new(code, "not now"))) }
+        })
+        .await;
+        (answer, calls.load(Ordering::Relaxed))
+    }
+
+    /// W-207, S-820: pauses 1, 2, 4, 8, 15, 15 s.
+    #[tokio::test(start_paused = true)]
+    async fn transient_answers_are_tried_again() {
+        let start = Instant::now();
+        let codes = [Code::Unavailable, Code::Unknown].repeat(3);
+        let (answer, calls) = tried(&codes, 120).await;
+        answer.unwrap();
+        assert_eq!((calls, start.elapsed().as_secs()), (7, 45));
+    }
+
+    /// W-207
+    #[tokio::test(start_paused = true)]
+    async fn any_other_code_ends_at_once() {
+        for code in [
+            Code::NotFound,
+            Code::Internal,
+            Code::InvalidArgument,
+            Code::PermissionDenied,
+            Code::Unimplemented,
+            Code::DeadlineExceeded,
+        ] {
+            let start = Instant::now();
+            let (answer, calls) = tried(&[code], 120).await;
+            assert_eq!(answer.unwrap_err().code(), code);
+            assert_eq!((calls, start.elapsed()), (1, Duration::ZERO), "{code:?}");
+        }
+    }
+
+    /// S-820: one deadline over all attempts, and what was the matter is told.
+    #[tokio::test(start_paused = true)]
+    async fn the_deadline_ends_it() {
+        let start = Instant::now();
+        let (answer, calls) = tried(&[Code::Unavailable; 100], 10).await;
+        let status = answer.unwrap_err();
+        assert_eq!(status.code(), Code::DeadlineExceeded);
+        assert_eq!(
+            status.message(),
+            "not within 10s: 4 attempts, the last one: Unavailable: not now"
+        );
+        assert_eq!((calls, start.elapsed().as_secs()), (4, 10));
+    }
+
+    /// WG-20: a gateway that says nothing costs an attempt, not the deadline.
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_gateway_costs_one_attempt() {
+        let start = Instant::now();
+        let calls = AtomicU32::new(0);
+        let answer = retried("test", Duration::from_secs(120), || {
+            let first = calls.fetch_add(1, Ordering::Relaxed) == 0;
+            async move {
+                if first {
+                    std::future::pending::<()>().await;
+                }
+                Ok(())
+            }
+        });
+        answer.await.unwrap();
+        assert_eq!(start.elapsed(), ATTEMPT + Duration::from_secs(1));
+    }
+
+    #[test]
+    fn addresses() {
+        let of = |address: &str| Gateway::new(address, Secret::new("hidden".to_owned())).err();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let _inside = runtime.enter();
+        assert_eq!(of("gateway:8080"), None);
+        let error = of("not an address").unwrap();
+        assert!(
+            error.starts_with("dial gateway not an address: ") && !error.contains("hidden"),
+            "{error}"
+        );
+    }
+}
