@@ -146,7 +146,7 @@ async fn the_life_of_a_workload() {
     runner.stop().await;
 }
 
-/// R-17, W-216, S-834: without the overlay only Ready, health and reflection, from the first moment.
+/// R-17, W-216, S-834, G-60, WG-08: without the overlay only Ready, health and reflection, from the first moment.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_tcp_listener_is_closed() {
     let double = Double::start().await;

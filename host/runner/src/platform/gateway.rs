@@ -20,7 +20,7 @@ use crate::proto::runners_v1::{
 };
 
 /// For one attempt of enrolment and catalog report.
-const ATTEMPT: Duration = Duration::from_secs(20);
+const ATTEMPT: Duration = Duration::from_secs(10);
 /// W-1105: for one attempt of a state report.
 const STATE_ATTEMPT: Duration = Duration::from_secs(10);
 
@@ -105,7 +105,8 @@ async fn within<T>(limit: Duration, call: impl Future<Output = Result<T, Status>
     }
 }
 
-/// S-820: again on UNAVAILABLE and UNKNOWN only; pauses 1, 2, 4, 8, 15, 15 … s.
+/// S-820, G-61: again on what may pass; pauses 1, 2, 4, 8, 15, 15 … s and up to as much again, so that the runners of a
+/// platform that comes back do not come all at once.
 async fn retried<T, F>(operation: &str, deadline: Duration, mut call: impl FnMut() -> F) -> Result<T, Status>
 where
     F: Future<Output = Result<T, Status>>,
@@ -114,6 +115,7 @@ where
         .with_min_delay(Duration::from_secs(1))
         .with_max_delay(Duration::from_secs(15))
         .without_max_times()
+        .with_jitter()
         .build();
     let last: Mutex<Option<(u32, Status)>> = Mutex::new(None);
     let failed = |error: &Status, backoff: Duration| {
@@ -123,10 +125,7 @@ where
             *last = Some((attempt, error.clone()));
         }
     };
-    let attempts = (|| within(ATTEMPT, call()))
-        .retry(pauses)
-        .when(|error: &Status| matches!(error.code(), Code::Unavailable | Code::Unknown))
-        .notify(failed);
+    let attempts = (|| within(ATTEMPT, call())).retry(pauses).when(may_pass).notify(failed);
     let Ok(answer) = tokio::time::timeout(deadline, attempts).await else {
         let last = last.into_inner().ok().flatten();
         let reason = last.map_or_else(
@@ -136,6 +135,20 @@ where
         return Err(Status::deadline_exceeded(format!("not within {deadline:?}: {reason}")));
     };
     answer
+}
+
+/// What another attempt may get a better answer to: the platform is away or overloaded, or its controller has trouble,
+/// which it tells as INTERNAL.
+fn may_pass(error: &Status) -> bool {
+    matches!(
+        error.code(),
+        Code::Unavailable
+            | Code::Unknown
+            | Code::Internal
+            | Code::Aborted
+            | Code::DeadlineExceeded
+            | Code::ResourceExhausted
+    )
 }
 
 /// Code and message of a status, without its metadata.
@@ -163,14 +176,23 @@ mod tests {
         (answer, calls.load(Ordering::Relaxed))
     }
 
-    /// W-207, S-820: pauses 1, 2, 4, 8, 15, 15 s.
+    /// W-207, S-820, G-61, WG-20: pauses 1, 2, 4, 8, 15, 15 s, each up to twice as long.
     #[tokio::test(start_paused = true)]
     async fn transient_answers_are_tried_again() {
         let start = Instant::now();
-        let codes = [Code::Unavailable, Code::Unknown].repeat(3);
+        let codes = [
+            Code::Unavailable,
+            Code::Unknown,
+            Code::Internal,
+            Code::Aborted,
+            Code::DeadlineExceeded,
+            Code::ResourceExhausted,
+        ];
         let (answer, calls) = tried(&codes, 120).await;
         answer.unwrap();
-        assert_eq!((calls, start.elapsed().as_secs()), (7, 45));
+        assert_eq!(calls, 7);
+        let seconds = start.elapsed().as_secs();
+        assert!((45..=90).contains(&seconds), "{seconds}");
     }
 
     /// W-207
@@ -178,11 +200,11 @@ mod tests {
     async fn any_other_code_ends_at_once() {
         for code in [
             Code::NotFound,
-            Code::Internal,
             Code::InvalidArgument,
             Code::PermissionDenied,
+            Code::Unauthenticated,
+            Code::FailedPrecondition,
             Code::Unimplemented,
-            Code::DeadlineExceeded,
         ] {
             let start = Instant::now();
             let (answer, calls) = tried(&[code], 120).await;
@@ -198,11 +220,9 @@ mod tests {
         let (answer, calls) = tried(&[Code::Unavailable; 100], 10).await;
         let status = answer.unwrap_err();
         assert_eq!(status.code(), Code::DeadlineExceeded);
-        assert_eq!(
-            status.message(),
-            "not within 10s: 4 attempts, the last one: Unavailable: not now"
-        );
-        assert_eq!((calls, start.elapsed().as_secs()), (4, 10));
+        let told = format!("not within 10s: {calls} attempts, the last one: Unavailable: not now");
+        assert_eq!((status.message(), start.elapsed().as_secs()), (told.as_str(), 10));
+        assert!((2..=4).contains(&calls), "{calls}");
     }
 
     /// WG-20: a gateway that says nothing costs an attempt, not the deadline.
@@ -220,7 +240,11 @@ mod tests {
             }
         });
         answer.await.unwrap();
-        assert_eq!(start.elapsed(), ATTEMPT + Duration::from_secs(1));
+        assert!(
+            start.elapsed() <= ATTEMPT + Duration::from_secs(2),
+            "{:?}",
+            start.elapsed()
+        );
     }
 
     #[test]
