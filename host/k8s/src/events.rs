@@ -55,6 +55,13 @@ pub struct Event {
     pub at: Timestamp,
 }
 
+/// Oldest first. Some sources tell whole seconds and others microseconds, so within a second the order in which the API
+/// server got them decides.
+fn order(event: &Event) -> (i64, u64, Timestamp) {
+    let version = meta(&event.object, "resourceVersion").and_then(|version| version.parse().ok());
+    (event.at.as_second(), version.unwrap_or_default(), event.at)
+}
+
 /// Why the stream ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interrupted {
@@ -253,7 +260,7 @@ impl Events {
         let (mut all, version) = source::list(&self.cluster, &self.selector).await?;
         self.seen.replace(&mut all);
         let mut wanted: Vec<Event> = all.into_iter().filter_map(|object| self.wanted(object)).collect();
-        wanted.sort_by_key(|event| event.at);
+        wanted.sort_by_key(order);
         self.listed = wanted.into();
         self.version = Some(version);
         self.fresh = true;

@@ -126,3 +126,21 @@ async fn ends_at_once() {
     );
     assert!(lists >= 2 && lists + watched < 20, "{lists} lists, {watched} watches");
 }
+
+/// S-503: a time in microseconds is no later than one in whole seconds only because it has more digits.
+#[test]
+fn the_order_within_a_second_is_that_of_the_api_server() {
+    let event = |name: &str, version: &str, at: &str| Event {
+        object: event(name, version),
+        at: at.parse().unwrap(),
+    };
+    let mut events = [
+        event("started", "12", "2024-05-01T00:00:05Z"),
+        event("scheduled", "9", "2024-05-01T00:00:05.7Z"),
+        event("later", "3", "2024-05-01T00:00:06Z"),
+        event("first", "20", "2024-05-01T00:00:04.9Z"),
+    ];
+    events.sort_by_key(order);
+    let names: Vec<_> = events.iter().filter_map(|event| meta(&event.object, "name")).collect();
+    assert_eq!(names, ["first", "scheduled", "started", "later"]);
+}
