@@ -44,7 +44,8 @@ async fn size_keys_and_exit_code() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ctrl_c_goes_to_the_command() {
     let (runner, id) = idle().await;
-    let script = "trap 'echo interrupted; exit 33' INT; echo ready; while :; do sleep 0.1; done";
+    // without it the system sends the signal first and throws away what is on its way out then, the answer to it as well
+    let script = "stty noflsh; trap 'echo interrupted; exit 33' INT; echo ready; while :; do sleep 0.1; done";
     let mut terminal = on_terminal(&runner, &id, "-it", script);
     terminal.shows("ready\r\n").await;
     terminal.types("\u{3}").await;
