@@ -13,7 +13,8 @@ use tempfile::TempDir;
 async fn exec_on_a_terminal() {
     let runner = Builder::new(Backend::Kubeconfig).start().await;
     let id = runner.start_idle().await;
-    let script = "trap 'echo interrupted; exit 33' INT
+    // as in the terminal tests of `all`: the flush on Ctrl-C must not take the answer to it
+    let script = "stty noflsh; trap 'echo interrupted; exit 33' INT
         until [ \"$(stty size)\" = '40 100' ]; do sleep 0.1; done; echo sized
         read line; echo \"got:$line\"
         until [ \"$(stty size)\" = '25 71' ]; do sleep 0.1; done; echo resized
