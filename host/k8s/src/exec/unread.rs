@@ -26,8 +26,9 @@ const HELD: &[u8] = b"held\n";
 const LEFT: &[u8] = b"left\n";
 
 /// `$1` is the mark. The command is the marked process whose parent has no mark; that parent is the runtime, where it can
-/// be seen at all. Only a process without readable descriptors is judged by its session. Children of this shell do not
-/// inherit the pipe, else they would count. Only pipes are held: output that the command sent to a file is its own.
+/// be seen at all. Only a process whose descriptors may not be listed is judged by its session; one that has none at all,
+/// like a kernel thread, reads nothing, and session 0 is that of strangers. Children of this shell do not inherit the
+/// pipe, else they would count. Only pipes are held: output that the command sent to a file is its own.
 const KEEP: &str = r#"
 command_of() {
   list=' '
@@ -48,7 +49,7 @@ can_be_read() {
     for fd in "$dir"/fd/*; do
       case $fd in *'*')
         stat_of "$dir"
-        [ "$session" = "$mine" ] && return 0
+        [ "$session" = "$mine" ] && [ "$mine" != 0 ] && ! (cd "$dir/fd") 2>/dev/null && return 0
         continue
       esac
       [ "$fd" -ef "/proc/$$/fd/3" ] && return 0
@@ -174,44 +175,82 @@ mod tests {
             .spawn()
     }
 
-    /// C-04, G-02: nothing is taken while the command or a child of it may still read; what is left then is taken.
+    /// Ends with the test, also a failed one.
+    struct Bystander(Child);
+
+    impl Drop for Bystander {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    /// C-04, G-02: nothing is taken while the command or a child of it may still read; what is left then is taken. A
+    /// process of the same session that has no descriptors at all, as kernel threads have none, keeps nobody waiting.
     #[test]
     fn takes_only_what_nobody_reads() {
+        let _bystander = Bystander(
+            Command::new("/bin/sh")
+                .args(["-c", "exec sleep 600 <&- >&- 2>&-"])
+                .spawn()
+                .unwrap(),
+        );
         for shell in [&["/bin/sh"][..], &["dash"], &["bash"], &["busybox", "sh"]] {
-            let flag = std::env::temp_dir().join(uuid::Uuid::new_v4().to_string());
-            // the child has the input and reads it late, after the command itself has ended
-            let wait = format!("until [ -e {} ]; do sleep 0.05; done", flag.display());
-            let Running {
-                mut command,
-                mut input,
-                also,
-                id,
-            } = run(&format!(
-                "exec 4<&0; {{ {wait}; sleep 0.5; head -c 100000 <&4 | wc -c; }} & {wait}; exit 0"
-            ));
-            let Ok(mut keeper) = keeper(shell, &id) else { continue };
-            let mut said = String::new();
-            let mut says = BufReader::new(keeper.stdout.take().unwrap());
-            says.read_line(&mut said).unwrap();
-            assert_eq!(said, "held\n", "{shell:?}");
-            std::fs::write(&flag, "").unwrap();
-            // four times what the pipe holds: returns when all is taken
-            input.write_all(&[b'x'; 262_144]).unwrap();
-            says.read_line(&mut said).unwrap();
-            assert_eq!(said, "held\nleft\n", "{shell:?}");
-            // the keeper has the command's output open until the input ends
-            let mut output = command.stdout.take().unwrap();
-            let pipe = |of: String| std::fs::read_link(of).unwrap();
-            let held = pipe(format!("/proc/{}/fd/4", keeper.id()));
-            assert_eq!(held, pipe(format!("/proc/self/fd/{}", output.as_raw_fd())), "{shell:?}");
-            drop((input, also));
-            let mut counted = String::new();
-            output.read_to_string(&mut counted).unwrap();
-            assert_eq!(counted.trim(), "100000", "{shell:?}");
-            assert!(command.wait().unwrap().success());
-            assert!(keeper.wait().unwrap().success(), "{shell:?}");
-            std::fs::remove_file(&flag).unwrap();
+            let (done, ends) = std::sync::mpsc::channel();
+            let run = std::thread::spawn(move || {
+                takes(shell);
+                done.send(()).unwrap();
+            });
+            match ends.recv_timeout(Duration::from_secs(60)) {
+                Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("{shell:?} took nothing for a minute"),
+                Ok(()) | Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => run.join().unwrap(),
+            }
         }
+    }
+
+    fn takes(shell: &[&str]) {
+        let flag = std::env::temp_dir().join(uuid::Uuid::new_v4().to_string());
+        // the child has the input and reads it late, after the command itself has ended
+        let wait = format!("until [ -e {} ]; do sleep 0.05; done", flag.display());
+        let Running {
+            mut command,
+            mut input,
+            also,
+            id,
+        } = run(&format!(
+            "exec 4<&0; {{ {wait}; sleep 0.5; head -c 100000 <&4 | wc -c; }} & {wait}; exit 0"
+        ));
+        let mut keeper = match keeper(shell, &id) {
+            Ok(keeper) => keeper,
+            Err(failure) if failure.kind() == std::io::ErrorKind::NotFound => {
+                command.kill().unwrap();
+                command.wait().unwrap();
+                eprintln!("not tried, for there is no such shell: {shell:?}");
+                return;
+            }
+            Err(failure) => panic!("{shell:?}: {failure}"),
+        };
+        let mut said = String::new();
+        let mut says = BufReader::new(keeper.stdout.take().unwrap());
+        says.read_line(&mut said).unwrap();
+        assert_eq!(said, "held\n", "{shell:?}");
+        std::fs::write(&flag, "").unwrap();
+        // four times what the pipe holds: returns when all is taken
+        input.write_all(&[b'x'; 262_144]).unwrap();
+        says.read_line(&mut said).unwrap();
+        assert_eq!(said, "held\nleft\n", "{shell:?}");
+        // the keeper has the command's output open until the input ends
+        let mut output = command.stdout.take().unwrap();
+        let pipe = |of: String| std::fs::read_link(of).unwrap();
+        let held = pipe(format!("/proc/{}/fd/4", keeper.id()));
+        assert_eq!(held, pipe(format!("/proc/self/fd/{}", output.as_raw_fd())), "{shell:?}");
+        drop((input, also));
+        let mut counted = String::new();
+        output.read_to_string(&mut counted).unwrap();
+        assert_eq!(counted.trim(), "100000", "{shell:?}");
+        assert!(command.wait().unwrap().success());
+        assert!(keeper.wait().unwrap().success(), "{shell:?}");
+        std::fs::remove_file(&flag).unwrap();
     }
 
     #[test]
