@@ -210,16 +210,12 @@ impl Logs {
             },
             ..LogParams::default()
         };
-        let pods: Api<Pod> = Api::namespaced(self.cluster.client().clone(), self.cluster.namespace());
-        let opening = tokio::time::timeout(OPEN_TIMEOUT, pods.log_stream(&self.request.pod, &params));
-        let reader = opening
-            .await
-            .map_err(|_| Failure::Timeout)?
-            .map_err(|error| Failure::from_kube(&error))?;
+        let opening = tokio::time::timeout(OPEN_TIMEOUT, stream(&self.cluster, &self.request.pod, &params));
+        let reader = opening.await.map_err(|_| Failure::Timeout)??;
         if let Some(lines) = &mut self.lines {
             lines.restart();
         }
-        self.reader = Some(Box::pin(reader));
+        self.reader = Some(reader);
         self.opened = true;
         Ok(())
     }
@@ -240,6 +236,12 @@ impl Logs {
             }
         }
     }
+}
+
+async fn stream(cluster: &Cluster, pod: &str, params: &LogParams) -> std::result::Result<Reader, Failure> {
+    let pods: Api<Pod> = Api::namespaced(cluster.client().clone(), cluster.namespace());
+    let reader = pods.log_stream(pod, params).await;
+    Ok(Box::pin(reader.map_err(|error| Failure::from_kube(&error))?))
 }
 
 async fn get(cluster: &Cluster, name: &str) -> std::result::Result<Pod, Failure> {

@@ -1,15 +1,21 @@
 //! What becomes of a log when its connection ends, and how the right one is opened again (S-413, S-415, R-10, R-11).
 
+use futures::io::AsyncReadExt as _;
 use k8s_openapi::api::core::v1::Pod;
+use kube::api::LogParams;
 use runner_core::{Error, Kind, Result};
 use tokio::time::Instant;
 
 use super::container::{Life, between_instances, deletion_asked_at, instances, life, restarts};
 use super::stamps::Lines;
 use super::{
-    DELETION_WAIT, Instance, Logs, PAUSES, REOPEN_FOR, STATUS_LAG, Step, get, not_started, open_error, pod_deleted,
+    DELETION_WAIT, Instance, Logs, OPEN_TIMEOUT, PAUSES, REOPEN_FOR, STATUS_LAG, Step, get, not_started, open_error,
+    pod_deleted, stream,
 };
 use crate::error::Failure;
+
+/// Of the last line, when it is only looked at.
+const MAX_LAST_LINE: u64 = 64 * 1024;
 
 /// What the status says is to be done.
 #[derive(Debug, PartialEq, Eq)]
@@ -141,7 +147,14 @@ impl Logs {
         }
     }
 
+    /// The log of a container that has ended: to its end, if that is not reached yet.
     pub(super) async fn open_last(&mut self, instance: Instance) -> Result<Step> {
+        if self.lines.as_ref().is_some_and(Lines::after_a_line)
+            && let Ok(Ok(line)) = tokio::time::timeout(OPEN_TIMEOUT, self.last_line(instance)).await
+            && self.lines.as_ref().is_some_and(|lines| lines.ends_with(&line))
+        {
+            return self.finish().await;
+        }
         match self.connect(false, instance).await {
             Ok(()) => Ok(Step::LastRead(instance)),
             Err(failure) if failure.retry().is_some() && self.still_patient() => {
@@ -156,6 +169,23 @@ impl Logs {
                 self.without_the_rest().await
             }
         }
+    }
+
+    /// The last line with its stamp, which costs less than to read again what came with it; a piece of it when it is long.
+    async fn last_line(&mut self, instance: Instance) -> std::result::Result<Vec<u8>, String> {
+        let params = LogParams {
+            container: Some(self.request.container.clone()),
+            previous: instance == Instance::Previous,
+            timestamps: true,
+            tail_lines: Some(1),
+            ..LogParams::default()
+        };
+        let opening = stream(&self.cluster, &self.request.pod, &params);
+        let reader = opening.await.map_err(|failure| format!("{failure:?}"))?;
+        let mut line = Vec::new();
+        let mut piece = reader.take(MAX_LAST_LINE);
+        piece.read_to_end(&mut line).await.map_err(|error| error.to_string())?;
+        Ok(line)
     }
 
     /// The log went with the container: the end, unless something may be missing.

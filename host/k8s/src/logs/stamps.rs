@@ -14,7 +14,9 @@ const MAX_STAMP: usize = 40;
 struct Place {
     /// Stamp of the first line of the newest second.
     first: Timestamp,
-    /// Lines begun since then, that one included.
+    /// Stamp of the last line.
+    last: Timestamp,
+    /// Lines begun since the first, that one included.
     lines: u64,
     /// Bytes had of the last of them, its end included, its stamp not.
     bytes: u64,
@@ -72,6 +74,24 @@ impl Lines {
     /// The whole second to read again from; `None` when nothing was delivered yet.
     pub(super) fn resume_from(&self) -> Option<Timestamp> {
         self.place.map(|place| whole_second(place.first))
+    }
+
+    /// A line was delivered, and nothing of the next one is here.
+    pub(super) fn after_a_line(&self) -> bool {
+        self.place.is_some() && self.mode == Mode::Start && self.held.is_empty()
+    }
+
+    /// Whether this, read with stamps, is the line delivered last, whole: then nothing of the log is missing.
+    pub(super) fn ends_with(&self, line: &[u8]) -> bool {
+        let Some(place) = self.place.filter(|_| self.after_a_line()) else {
+            return false;
+        };
+        let Some(space) = line.iter().position(|byte| *byte == b' ') else {
+            return false;
+        };
+        let (stamp, text) = line.split_at(space);
+        let one_line = text.iter().position(|byte| *byte == b'\n') == text.len().checked_sub(1);
+        one_line && text.len() as u64 == place.bytes + 1 && parse(stamp) == Some(place.last)
     }
 
     /// The server sent lines without stamps: there is no place to go on from.
@@ -153,12 +173,14 @@ impl Lines {
         match &mut self.place {
             Some(place) if stamp < whole_second(place.first) => {}
             Some(place) if whole_second(stamp) == whole_second(place.first) => {
+                place.last = stamp;
                 place.lines += 1;
                 place.bytes = 0;
             }
             _ => {
                 self.place = Some(Place {
                     first: stamp,
+                    last: stamp,
                     lines: 1,
                     bytes: 0,
                 })
@@ -296,6 +318,33 @@ mod tests {
         assert!(lines.feed(b"2024-05-01T10:00:00Z ").is_empty());
         assert!(lines.feed(&[b'\r'; 99_999]).is_empty());
         assert_eq!(lines.feed(b"\rnew\n"), b"new\n");
+    }
+
+    /// The last line tells whether all of the log was delivered.
+    #[test]
+    fn last_line() {
+        let mut lines = Lines::new(false, None);
+        let last = b"2024-05-01T10:00:00.2Z b\n";
+        assert!(!lines.ends_with(last));
+        lines.feed(b"2024-05-01T10:00:00.1Z a\n2024-05-01T10:00:00.2Z b");
+        assert!(!lines.ends_with(last), "in the middle of the line");
+        lines.feed(b"\n");
+        assert!(lines.ends_with(last));
+        for other in [
+            &b""[..],
+            b"2024-05-01T10:00:00.3Z b\n",
+            b"2024-05-01T10:00:00.2Z bb\n",
+            b"2024-05-01T10:00:00.2Z b",
+            b"2024-05-01T10:00:00.2Z\n\n",
+            b"b\n",
+        ] {
+            assert!(!lines.ends_with(other), "{:?}", String::from_utf8_lossy(other));
+        }
+        lines.feed(b"2024-05-01T10:00:00.3");
+        assert!(!lines.ends_with(last), "in the middle of a stamp");
+        let empty = b"2024-05-01T10:00:00.3Z \n";
+        lines.feed(b"Z \n");
+        assert!(lines.ends_with(empty));
     }
 
     /// The tail of a long line that began in an earlier second gets a stamp of its own when read again.
