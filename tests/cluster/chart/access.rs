@@ -26,7 +26,7 @@ const CALLS: [(&str, &str); 5] = [
 /// The product's part of a source file in one line, with the names that constants stand for.
 fn source(path: &Path) -> String {
     let text = std::fs::read_to_string(path).unwrap();
-    let product = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let product = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let code = product.lines().filter(|line| !line.trim_start().starts_with("//"));
     let line: String = code.flat_map(str::chars).filter(|c| !c.is_whitespace()).collect();
     line.replace("(CLAIMS", "(\"persistentvolumeclaims\"")

@@ -128,7 +128,7 @@ async fn both_families() {
         "fe80::/10",
         "64:ff9b::/96",
     ];
-    let to = &spec["egress"][3]["to"];
+    let to = &spec["egress"][4]["to"];
     assert_eq!(to[0]["ipBlock"]["except"][0], "10.42.0.0/16");
     assert_eq!(to[1]["ipBlock"], json!({"cidr": "::/0", "except": v6}));
     // nothing of what is internal lies in there

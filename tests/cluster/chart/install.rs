@@ -66,7 +66,11 @@ async fn upgrade_life_swap_and_end() {
     release.uninstall().await;
     let kinds = "deployments,pods,services,configmaps,serviceaccounts,roles,rolebindings,networkpolicies,persistentvolumeclaims,secrets";
     let own = format!("app.kubernetes.io/instance={}", Release::NAME);
-    assert_eq!(release.kubectl(&["get", kinds, "-l", &own, "-o", "name"]).await, "");
+    wait::until("nothing of the chart to be left", async || {
+        let left = release.kubectl(&["get", kinds, "-l", &own, "-o", "name"]).await;
+        if left.is_empty() { Ok(()) } else { Err(left) }
+    })
+    .await;
     let root = "kube-root-ca.crt";
     let left = release.in_workloads(&["get", kinds, "-o", "name"]).await;
     let left: Vec<&str> = left
@@ -133,10 +137,7 @@ async fn life(release: &Release) {
     assert_eq!(release.works(&["exec", &id, "--", "cat", "/tmp/copy"]).await, "content");
     let failed = release.workload(&["exec", &id, "--", "sh", "-c", "exit 7"]).await;
     assert_eq!(failed.status.code(), Some(7));
-    assert!(
-        release.works(&["events", &id]).await.contains("Started"),
-        "no event of its start"
-    );
+    release.sees(&["events", &id], "Started").await;
     release.works(&["touch", &id]).await;
     release.works(&["stop", &id]).await;
     gone(release, &id).await;

@@ -2,10 +2,11 @@
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use std::process::Output;
+use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
@@ -135,6 +136,27 @@ impl Release {
             .await
             .unwrap_or_else(|_| panic!("{args:?} did not end"))
             .unwrap()
+    }
+
+    /// A command of the client that does not end by itself: until it has printed a line with this.
+    pub(super) async fn sees(&self, args: &[&str], wanted: &str) {
+        let mut command = Command::from(program());
+        command
+            .arg("workload")
+            .args(args)
+            .env("RUNNER_ADDR", self.address().await);
+        let mut child = command.stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let reading = async {
+            while let Some(line) = lines.next_line().await.unwrap() {
+                if line.contains(wanted) {
+                    return true;
+                }
+            }
+            false
+        };
+        let seen = tokio::time::timeout(wait::LIMIT, reading).await;
+        assert_eq!(seen, Ok(true), "{args:?} shows no {wanted}");
     }
 
     /// As [`Release::workload`], and it has to succeed; what it prints.
