@@ -10,6 +10,7 @@ CLUSTER := tests/cluster/cluster
 # The tests that need more than Rust; together, so that they are built once.
 MORE := --features runner-tests/cluster,runner-tests/overlay
 DENY_VERSION := 0.20.2
+CYCLONEDX_VERSION := 0.5.9
 
 .PHONY: help
 help: ## list the targets
@@ -56,7 +57,30 @@ overlay-test: build ## the tests on an OpenZiti overlay; its test double is buil
 	$(CARGO) test --locked --workspace $(MORE) --test double --test overlay
 
 .PHONY: check
-check: fmt clippy docs deny ## every check that is not a test
+check: fmt clippy docs deny chart-lint ## every check that is not a test
+
+CHART := charts/k8s-runner
+.PHONY: chart-lint
+chart-lint: ## lint the chart, with its defaults and with every option; helm is built with Go the first time
+	helm=$$($(CLUSTER) helm) && $$helm lint --strict $(CHART) && \
+	  $$helm lint --strict $(CHART) --values $(CHART)/ci/everything-values.yaml && \
+	  $$helm package --destination $(TARGET)/chart $(CHART) >/dev/null
+
+.PHONY: image
+image: release ## the image as a docker-archive, without a container engine
+	scripts/image $(TARGET)/runner-host-image.tar
+
+.PHONY: sbom
+sbom: ## what is in the release binary, as CycloneDX
+	@command -v cargo-cyclonedx >/dev/null || $(CARGO) install --locked cargo-cyclonedx@$(CYCLONEDX_VERSION)
+	$(CARGO) cyclonedx --manifest-path host/runner/Cargo.toml --no-default-features --target $$(rustc -vV | sed -n 's/^host: //p') \
+	  --format json --describe binaries --no-build-deps
+	mkdir -p $(TARGET)/sbom && find host plugins tests -name '*.cdx.json' -exec mv {} $(TARGET)/sbom/ \;
+	@ls $(TARGET)/sbom/runner-host_bin.cdx.json
+
+.PHONY: reproducible
+reproducible: build ## build the shipped plugins again elsewhere: the bytes have to be the same
+	scripts/reproducible-plugins
 
 .PHONY: fmt
 fmt:

@@ -1,6 +1,7 @@
 """Pack a directory as a one-layer image: image.py OUT.tar NAME:TAG ROOTFS CMD...
 
-Writes a docker-archive (manifest.json, config, layer.tar) that `ctr images import` accepts.
+Writes a docker-archive (manifest.json, config, layer.tar) that `ctr images import`, `docker load` and `skopeo` accept. The JSON object
+in IMAGE_CONFIG, if any, is added to the image's config: User, Entrypoint, ExposedPorts. The same files give the same bytes.
 """
 
 import hashlib
@@ -25,11 +26,12 @@ def main(out: str, name: str, rootfs: str, *command: str) -> None:
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w") as tar:
         tar.add(rootfs, arcname=".", filter=as_root)
+    settings = {"Cmd": command, "Env": [PATH]} | json.loads(os.environ.get("IMAGE_CONFIG", "{}"))
     machine = platform.machine()
     config = json.dumps({
         "architecture": ARCHITECTURES.get(machine, machine),
         "os": "linux",
-        "config": {"Cmd": command, "Env": [PATH]},
+        "config": settings,
         "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(layer.getvalue()).hexdigest()]},
     }).encode()
     config_name = hashlib.sha256(config).hexdigest() + ".json"

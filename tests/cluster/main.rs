@@ -12,6 +12,7 @@
 )]
 
 mod any_request;
+mod chart;
 mod independent;
 mod program;
 mod streams;

@@ -1,6 +1,8 @@
 //! The environment of the nested cargo. Flags meant for the outer build (coverage, a lint driver, a host linker, a
 //! target) would break or needlessly repeat the WebAssembly build, so only what is about the machine passes.
 
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Cargo's own variables that are about the machine rather than about one build: where things are, how to reach the
@@ -45,6 +47,25 @@ pub(crate) fn clean(command: &mut Command) {
             command.env_remove(name);
         }
     }
+}
+
+/// The same sources give the same bytes wherever they and cargo's home are: a digest can be checked by whoever builds again. Paths
+/// get into a component as the places of its panics.
+pub(crate) fn same_everywhere(command: &mut Command, workspace: &Path) {
+    let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let cargo_home = cargo_home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
+    let mut flags = OsString::new();
+    for (path, name) in [(Some(workspace), "/src"), (cargo_home.as_deref(), "/cargo")] {
+        if let Some(path) = path {
+            // cargo's separator of flags
+            flags.push(if flags.is_empty() { "" } else { "\u{1f}" });
+            flags.push("--remap-path-prefix=");
+            flags.push(path);
+            flags.push("=");
+            flags.push(name);
+        }
+    }
+    command.env("CARGO_ENCODED_RUSTFLAGS", flags);
 }
 
 fn belongs_to_the_outer_build(name: &str) -> bool {

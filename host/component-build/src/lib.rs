@@ -30,6 +30,7 @@ pub fn build(crate_dir: &Path) -> Result<PathBuf, Error> {
 
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     environment::clean(&mut cargo);
+    environment::same_everywhere(&mut cargo, &place::workspace_root(crate_dir)?);
     cargo
         .arg("build")
         .arg("--manifest-path")

@@ -4,7 +4,7 @@
 pub const CAPABILITY_PREFIX: &str = "capabilities:";
 
 /// Every grant with a fixed name.
-pub const ALL: [&str; 13] = [
+pub const ALL: [&str; 14] = [
     "privileged",
     "host-path",
     "host-namespaces",
@@ -18,6 +18,7 @@ pub const ALL: [&str; 13] = [
     "security-context",
     "scheduling",
     "images",
+    "labels",
 ];
 
 /// One of [`ALL`], or [`CAPABILITY_PREFIX`] and the name of a Linux capability without `CAP_`.

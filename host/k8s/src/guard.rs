@@ -231,7 +231,8 @@ fn pod_labels(g: &Guard<'_>, at: &str, before: Option<&Value>, after: Option<&Va
         if identity || reserved(key) {
             Err(g.hosts(pointer))
         } else {
-            Ok(())
+            // what NetworkPolicies and Services select on: a label more can open what a policy closes
+            g.needs(pointer, &["labels"])
         }
     })
 }

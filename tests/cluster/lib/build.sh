@@ -5,6 +5,7 @@ KUBERNETES=1.34.4 # the last minor release whose kubelet accepts cgroup v1
 ETCD=v3.6.4       # with Debian's 3.4 this API server refuses some watches ("Too large resource version")
 LOCAL_PATH_PROVISIONER=v0.0.30
 KUBE_ROUTER=v2.1.0
+HELM=v3.22.0 # a client only, for the chart
 COMPONENTS=(kube-apiserver kube-controller-manager kube-scheduler kubelet)
 
 build() {
@@ -12,17 +13,21 @@ build() {
   build_etcd
   build_kubernetes "kubernetes-$KUBERNETES" "${COMPONENTS[@]}"
   build_kubernetes "kubectl-$KUBERNETES" kubectl # Debian's own is years older
+  build_kubernetes "kube-proxy-$KUBERNETES" kube-proxy
   install_command local-path-provisioner "$LOCAL_PATH_PROVISIONER" github.com/rancher/local-path-provisioner
   install_command kube-router "$KUBE_ROUTER" github.com/cloudnativelabs/kube-router/v2/cmd/kube-router
+  helm_
   build_pause
   pack_images
 }
 
+helm_() { install_command helm "$HELM" helm.sh/helm/v3/cmd/helm; }
+
 all_built() {
   local c
-  for c in "${COMPONENTS[@]}" kubectl; do [ -x "$BIN/$c" ] || return 1; done
+  for c in "${COMPONENTS[@]}" kubectl kube-proxy; do [ -x "$BIN/$c" ] || return 1; done
   [ -f "$BIN/.kubernetes-$KUBERNETES" ] && [ -f "$BIN/.kubectl-$KUBERNETES" ] &&
-    built etcd "$ETCD" && built local-path-provisioner "$LOCAL_PATH_PROVISIONER" && built kube-router "$KUBE_ROUTER" &&
+    [ -f "$BIN/.kube-proxy-$KUBERNETES" ] && built helm "$HELM" && built etcd "$ETCD" && built local-path-provisioner "$LOCAL_PATH_PROVISIONER" && built kube-router "$KUBE_ROUTER" &&
     [ -x "$BIN/pause" ] && [ -f "$(userland_tar)" ]
 }
 

@@ -1,7 +1,7 @@
 # up, down, status, and what they call healthy.
 # shellcheck shell=bash
 
-DAEMONS=(etcd containerd apiserver controller-manager scheduler kubelet storage network-policy)
+DAEMONS=(etcd containerd apiserver controller-manager scheduler kubelet storage network-policy services)
 
 up() {
   # when all daemons live, an answer may only be late: on a busy machine that is no reason to throw the cluster away
@@ -38,9 +38,11 @@ start() {
   storage
   await 60 kubelet "registered node" kube get node "$NODE" # kube-router gives up without
   network_policy
+  services
   await 120 kubelet "ready node" node_ready
   await 60 controller-manager "default service account" kube get serviceaccount default
   await 60 network-policy "answer" answers network-policy
+  await 60 services "answer" answers services
   touch "$RUN/complete"
 }
 
@@ -74,6 +76,7 @@ answers() { # NAME: does the daemon do its work? (the API server is ready only w
     kubelet) kube get --raw "/api/v1/nodes/$NODE/proxy/healthz" && node_ready ;;
     storage) kube get storageclass local-path ;;
     network-policy) kube --server=http://127.0.0.1:20244 get --raw /healthz ;;
+    services) kube --server=http://127.0.0.1:10256 get --raw /livez ;;
     *) alive "$1" ;;
   esac
 }
@@ -97,7 +100,7 @@ status() {
 
 down() {
   [ "$(id -u)" = 0 ] || die "missing: root"
-  stop network-policy storage kubelet # first who would start pods again
+  stop services network-policy storage kubelet # first who would start pods again
   await_end 100 pods_left || say "some pods' processes do not end"
   stop containerd scheduler controller-manager apiserver etcd
   kill_strays || await_end 50 strays_left || say "some processes do not end: $(strays)"

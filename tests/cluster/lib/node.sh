@@ -7,6 +7,7 @@ FIXED_PATHS="/var/lib/kubelet /var/lib/cni /var/log/containers /run/containerd"
 kube() { in_ns "$BIN/kubectl" --kubeconfig "$RUN/admin.conf" --request-timeout=10s "$@"; }
 
 network_namespace() {
+  local address
   [ -d /run/netns ] || touch "$RUN/made-run-netns"
   ip netns add "$NS"
   ip -n "$NS" link set lo up
@@ -15,10 +16,14 @@ network_namespace() {
   ip -n "$NS" link set node0 up
   # nothing beyond: whoever looks up a name or pulls an image is told at once instead of waiting for an answer
   ip -n "$NS" route add unreachable default
+  # what stands in for the rest of the world: the internet, the overlay, the metadata service of a cloud; tests listen there
+  for address in "${OUTSIDE[@]}"; do ip -n "$NS" addr add "$address/32" dev node0; done
+  # a process on the node looks for a route before its packet is sent on from the Service to a pod
+  ip -n "$NS" route add "$SERVICE_NET" dev node0
   # Pods are told that names are served at $DNS_IP. Nobody serves them, but where nothing has the address a resolver
   # waits 15 seconds; where somebody has it and does not listen, it is refused at once.
   ip -n "$NS" addr add "$DNS_IP/32" dev node0
-  # no Services in general, but the one by which a pod finds the API server
+  # the one Service without endpoints, by which a pod finds the API server
   in_ns iptables -w -t nat -A PREROUTING -d "$API_IP" -p tcp --dport 443 -j DNAT --to-destination "$NODE_IP:6443"
   # /proc/sys/net shows the namespace of whoever opens it
   # icmp_ratelimit: refusals are not rationed, or the second one would be waited for again
@@ -246,4 +251,10 @@ network_policy() { # enforcement: the firewall half of kube-router (iptables and
   daemon network-policy env NODE_NAME=$NODE "$BIN/kube-router" --kubeconfig "$RUN/admin.conf" \
     --hostname-override=$NODE --run-router=false --run-service-proxy=false --run-loadbalancer=false \
     --run-firewall=true --service-cluster-ip-range=$SERVICE_NET --health-port=20244 --metrics-port=0
+}
+
+services() { # addresses of Services, by iptables; sysctls of connection tracking are the machine's, so they are left alone
+  daemon services "$BIN/kube-proxy" --kubeconfig="$RUN/admin.conf" --hostname-override=$NODE --proxy-mode=iptables \
+    --cluster-cidr=$POD_NET --conntrack-max-per-core=0 --conntrack-tcp-timeout-established=0 \
+    --conntrack-tcp-timeout-close-wait=0 --healthz-bind-address=127.0.0.1:10256 --metrics-bind-address=127.0.0.1:10249
 }

@@ -82,6 +82,13 @@ pub async fn forbidden_edits_leave_nothing(backend: Backend) {
             "privileged",
             "/metadata/labels/agyn.io~1workload-id is the host's",
         ),
+        // what the egress policy selects workloads by, and what others may select
+        (
+            "unlabel",
+            "labels",
+            "/metadata/labels/agyn.dev~1managed-by is the host's",
+        ),
+        ("label", "", "/metadata/labels/app needs grant labels"),
         ("privileged", "", "needs grant privileged"),
         ("host-path", "", "needs grant host-path"),
     ] {

@@ -126,7 +126,11 @@ fn identity() {
     remove("/metadata", &Host("/metadata/annotations/agyn.io~1main-container"));
     remove("/metadata/labels", &Host("/metadata/labels/agyn.io~1workload-id"));
     set("/metadata/labels", json!("x"), &Host("/metadata/labels"));
-    set("/metadata/labels/new", json!("x"), &Free);
+    set(
+        "/metadata/labels/new",
+        json!("x"),
+        &Needs("/metadata/labels/new", "labels"),
+    );
     set("/metadata/labels/new", json!(1), &Host("/metadata/labels/new"));
     set("/metadata/labels/team", json!("b"), &Host("/metadata/labels/team"));
     remove("/metadata/labels/team", &Host("/metadata/labels/team"));

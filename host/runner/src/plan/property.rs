@@ -348,6 +348,7 @@ fn the_cases_reach_both_answers() {
         "proc-mount",
         "scheduling",
         "images",
+        "labels",
     ] {
         assert!(whose.contains(grant), "no case needs {grant}: {whose:?}");
     }

@@ -122,6 +122,8 @@ async fn forged_edits_arrive_as_edits() {
     for (mode, pointer) in [
         ("rename", "/metadata/name"),
         ("relabel", "/metadata/labels/agyn.io~1workload-id"),
+        ("unlabel", "/metadata/labels/agyn.dev~1managed-by"),
+        ("label", "/metadata/labels/app"),
         ("privileged", "/spec/containers/0/securityContext"),
         ("host-path", "/spec/volumes/-"),
     ] {

@@ -94,6 +94,8 @@ pub fn edits(mode: &str) -> Vec<Edit> {
             "/metadata/labels/agyn.io~1workload-id",
             "\"other\"",
         ))],
+        "unlabel" => vec![Edit::Remove("/metadata/labels/agyn.dev~1managed-by".to_owned())],
+        "label" => vec![Edit::Add(write("/metadata/labels/app", "\"gateway\""))],
         "privileged" => {
             vec![Edit::Add(write(
                 "/spec/containers/0/securityContext",

@@ -357,6 +357,8 @@ fn metadata(before: &Value, after: &Value, found: &mut Vec<Wrong>) {
                 || (key == "labels" && ["workload_key", "volume_key"].contains(&name.as_str()));
             if (reserved && !profile) || !new[&name].is_string() {
                 found.push(Wrong::Host(format!("{key} {name}")));
+            } else if key == "labels" {
+                needs(&["labels"], &name, found);
             } else if key == "annotations" && name.contains(".security.") && name.contains(".kubernetes.io/") {
                 match new[&name].as_str() {
                     Some("runtime/default" | "docker/default") => {}
