@@ -3,10 +3,11 @@
 use std::fs;
 
 use runner_host::proto::host_v1::*;
-use runner_tests::MISBEHAVE;
+use runner_host::proto::runner_v1::InspectWorkloadRequest;
 use runner_tests::program::{program, stderr, stdout};
 use runner_tests::request::idle;
 use runner_tests::serving::Serving;
+use runner_tests::{MISBEHAVE, wait};
 use serde_json::Value;
 use tempfile::TempDir;
 use tonic::Code;
@@ -50,14 +51,22 @@ async fn changed_from_the_command_line() {
     assert!(error.starts_with(wanted), "{error}");
     assert_eq!(level(&[]).1, "debug\n", "a bad one changes nothing");
 
-    // each change is a line, but for the one to error
-    let log = loop {
-        let log = serving.log();
-        if count(&log, "log level changed") >= 2 && log.iter().any(|line| line["level"] == "debug") {
-            break log;
-        }
-        stage().await;
+    // a library's target, which the embedded cluster is called with
+    assert_eq!(level(&["info,kube_client=debug"]).0, Some(0));
+    let mut client = serving.client().await;
+    let unknown = InspectWorkloadRequest {
+        workload_id: "unknown".to_owned(),
     };
+    client.inspect_workload(unknown).await.unwrap_err();
+    let log = wait::until("a line of the library", async || {
+        let log = serving.log();
+        match log.iter().any(|line| line["msg"] == "requesting") {
+            true => Ok(log),
+            false => Err(log),
+        }
+    })
+    .await;
+    // each change is a line, but for the one to error
     let at = |message: &str| log.iter().position(|line| line["msg"] == message).unwrap();
     let second = log.iter().rposition(|line| line["msg"] == "log level changed").unwrap();
     let between = &log[at("log level changed")..second];
@@ -82,7 +91,9 @@ async fn lines() {
     )
     .unwrap();
     let serving = Serving::start(&["--plugins", plugins.to_str().unwrap()], &[]);
-    serving.client().await.start_workload(idle()).await.unwrap();
+    // its answer is not allowed; what it said counts
+    let answer = serving.client().await.start_workload(idle()).await;
+    assert_eq!(answer.unwrap_err().code(), Code::PermissionDenied);
     let dropped = serving.logged("log lines over the limit were dropped").await;
     let revisions = serving
         .admin()

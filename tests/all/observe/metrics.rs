@@ -89,8 +89,8 @@ async fn every_family() {
         .unwrap_err();
     assert_eq!(status.code(), Code::Unimplemented);
     // a watch that breaks
-    let cut = Action::CutStream { after: 1 };
-    faults::next(runner.embedded().unwrap(), "GET", "/events", 2, cut);
+    let closed = Action::EndStream { after: 0 };
+    faults::next(runner.embedded().unwrap(), "GET", "watch=true", 1, closed);
     let events = runner
         .client()
         .stream_events(StreamEventsRequest::default())
