@@ -23,6 +23,7 @@ mod log_cuts;
 mod log_ends;
 mod log_many;
 mod logs;
+mod observe;
 mod operator;
 mod plugin_cases;
 mod plugin_commands;

@@ -11,6 +11,7 @@
 pub mod archive;
 pub mod author;
 pub mod cases;
+pub mod collector;
 pub mod events;
 pub mod exec;
 pub mod faults;
@@ -21,6 +22,8 @@ pub mod processes;
 pub mod program;
 pub mod request;
 pub mod runner;
+pub mod scrape;
+pub mod serving;
 pub mod stamps;
 pub mod terminal;
 pub mod wait;

@@ -65,6 +65,7 @@ impl Mortal {
                 admin: Some(admin),
                 platform: None,
                 tls: None,
+                telemetry: Default::default(),
             };
             let listener = server::bind("127.0.0.1:0").await.unwrap();
             tell.send([listener.local_addr().unwrap(), admin_addr]).unwrap();

@@ -13,6 +13,7 @@ use runner_host::listener::tls::Files;
 use runner_host::proto::host_v1::admin_service_client::AdminServiceClient;
 use runner_host::proto::runner_v1::runner_service_client::RunnerServiceClient;
 use runner_host::proto::runner_v1::*;
+use runner_host::telemetry::{self, Endpoint, Telemetry};
 use runner_host::{policy, server};
 use runner_k8s::{Cluster, Connection};
 use runner_sandbox::{Document, Engine};
@@ -45,6 +46,7 @@ pub struct Builder {
     revisions: Revisions,
     tls: Option<Files>,
     platform: Option<Platform>,
+    metrics: bool,
 }
 
 /// The catalog that tests use, as an operator writes it.
@@ -68,6 +70,7 @@ impl Builder {
             revisions: Revisions::default(),
             tls: None,
             platform: None,
+            metrics: false,
         }
     }
 
@@ -131,6 +134,12 @@ impl Builder {
         self
     }
 
+    /// With metrics: they count for the whole process, and are served for this runner.
+    pub fn metrics(mut self) -> Self {
+        self.metrics = true;
+        self
+    }
+
     /// With TLS; the runner's own clients then do not get in.
     pub fn tls(mut self, files: Files) -> Self {
         self.tls = Some(files);
@@ -163,6 +172,13 @@ impl Builder {
             .collect();
         let policy = policy::start(engine(), &config.policy, self.revisions).await?;
         let place = Place::make(self.backend).await;
+        let metrics = match self.metrics {
+            false => None,
+            true => Some(Endpoint {
+                listener: server::bind("127.0.0.1:0").await.unwrap(),
+                recorder: telemetry::install()?,
+            }),
+        };
         let parts = server::Parts {
             cluster: place.connect().await,
             policy,
@@ -174,6 +190,10 @@ impl Builder {
             admin: Some(server::bind("127.0.0.1:0").await.unwrap()),
             platform: self.platform,
             tls: self.tls,
+            telemetry: Telemetry {
+                metrics,
+                log_level: None,
+            },
         };
         Ok(Runner::serve(place, parts, files).await)
     }
@@ -254,6 +274,7 @@ pub struct Runner {
     channel: Channel,
     admin: Channel,
     admin_addr: SocketAddr,
+    metrics_addr: Option<SocketAddr>,
     shutdown: CancellationToken,
     tasks: TaskTracker,
     server: JoinHandle<Result<(), server::Error>>,
@@ -271,6 +292,8 @@ impl Runner {
         let listener = server::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
         let admin = parts.admin.as_ref().unwrap().local_addr().unwrap();
+        let metrics = parts.telemetry.metrics.as_ref();
+        let metrics_addr = metrics.map(|endpoint| endpoint.listener.local_addr().unwrap());
         let shutdown = CancellationToken::new();
         let tasks = parts.tasks.clone();
         let server = tokio::spawn(server::run(parts, listener, shutdown.clone()));
@@ -283,6 +306,7 @@ impl Runner {
             channel: connect(addr),
             admin: connect(admin),
             admin_addr: admin,
+            metrics_addr,
             shutdown,
             tasks,
             server,
@@ -308,6 +332,11 @@ impl Runner {
     /// Where it serves the admin API.
     pub fn admin_addr(&self) -> SocketAddr {
         self.admin_addr
+    }
+
+    /// Where it serves metrics.
+    pub fn metrics_addr(&self) -> SocketAddr {
+        self.metrics_addr.expect("without metrics")
     }
 
     /// The connection to the admin API itself, for other services.

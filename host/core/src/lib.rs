@@ -15,6 +15,7 @@ pub mod grants;
 pub mod labels;
 pub mod names;
 pub mod secret;
+pub mod spans;
 pub mod state;
 pub mod volume;
 pub mod workload;

@@ -8,6 +8,7 @@ use futures::future;
 use runner_core::labels;
 use runner_core::{Error, Kind, Result};
 use serde_json::{Map, Value, json};
+use tracing::Instrument as _;
 
 use crate::client::{Call, Cluster};
 use crate::error::Failure;
@@ -89,7 +90,7 @@ impl Cluster {
     where
         F: Future<Output = Result<()>> + Send + 'static,
     {
-        match self.tasks().spawn(work(self.clone())).await {
+        match self.tasks().spawn(work(self.clone()).in_current_span()).await {
             Ok(result) => result,
             Err(e) => Err(Error::internal("delete_failed", e)),
         }

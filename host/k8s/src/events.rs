@@ -22,6 +22,7 @@ use tokio::time::Instant;
 use crate::client::{Cluster, RETRY_BUDGET};
 use crate::error::Failure;
 use crate::json::meta;
+use crate::observe::watch_restarts;
 use filter::Filters;
 use seen::Seen;
 use source::{SILENCE, Watch};
@@ -146,9 +147,9 @@ impl Events {
                 Ok(Some(Err(kube::Error::SerdeError(error)))) => {
                     tracing::warn!(%error, "a change of an event is not readable and is left out");
                 }
-                Ok(Some(Err(error))) => self.ended(Some(&error.to_string())),
-                Ok(None) => self.ended(None),
-                Err(_) => self.ended(Some("silent for too long")),
+                Ok(Some(Err(error))) => self.ended("broken", &error.to_string()),
+                Ok(None) => self.ended("closed", ""),
+                Err(_) => self.ended("broken", "silent for too long"),
             }
         }
     }
@@ -173,7 +174,8 @@ impl Events {
             }
             WatchEvent::Error(status) => {
                 let failure = Failure::from_kube(&kube::Error::Api(status));
-                self.ended(Some(&failure.to_error().to_string()));
+                let reason = if failure.is_expired() { "expired" } else { "broken" };
+                self.ended(reason, &failure.to_error().to_string());
                 self.version = None;
                 if !failure.is_expired() {
                     // a server that shuts down says 500 here: what it means shows when the list is asked for
@@ -208,8 +210,9 @@ impl Events {
         Some(Event { object, at })
     }
 
-    fn ended(&mut self, why: Option<&str>) {
-        tracing::debug!(why = why.unwrap_or("closed"), "the watch of events ended");
+    fn ended(&mut self, reason: &'static str, why: &str) {
+        tracing::debug!(reason, why, "the watch of events ended");
+        watch_restarts("events", reason);
         self.watch = None;
         if self.fruitful || self.opened.elapsed() >= GOOD {
             self.empty = 0;

@@ -18,6 +18,7 @@ mod json;
 mod leftover;
 mod list;
 pub mod logs;
+mod observe;
 pub mod pod;
 pub mod query;
 mod redact;
@@ -33,4 +34,5 @@ pub mod watch;
 pub mod wire;
 
 pub use client::{Cluster, ConnectError, Connection, Source};
+pub use observe::describe_metrics;
 pub use start::{Objects, Started};

@@ -21,6 +21,7 @@ use runner_core::{Error, Kind, Result};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use self::flight::Flight;
 pub(crate) use self::flight::Starts;
@@ -89,9 +90,8 @@ impl Cluster {
         let gone = CancellationToken::new();
         let _guard = gone.clone().drop_guard();
         let secrets = objects.secrets.clone();
-        let task = self
-            .tasks()
-            .spawn(async move { attempt.run(&missing, &secrets, &gone).await });
+        let work = async move { attempt.run(&missing, &secrets, &gone).await };
+        let task = self.tasks().spawn(work.in_current_span());
         let joined = match self.deadline() {
             Some(deadline) => tokio::time::timeout_at(deadline, task).await,
             None => Ok(task.await),
@@ -196,7 +196,7 @@ impl Attempt {
         let owner = json!([{ "apiVersion": "v1", "kind": "Pod", "name": self.pod_name, "uid": uid }]);
         let cluster = self.unhurried();
         if !made.is_empty() {
-            self.cluster.tasks().spawn(async move {
+            let work = async move {
                 let owned = made.iter().map(|secret| {
                     // the uid in a merge patch is a precondition
                     let patch = json!({ "metadata": { "uid": secret.uid, "ownerReferences": owner } });
@@ -212,7 +212,8 @@ impl Attempt {
                         tracing::warn!(secret = secret.name, error = %failure, "startup secret owner not attached");
                     }
                 }
-            });
+            };
+            self.cluster.tasks().spawn(work.in_current_span());
         }
         Started { uid }
     }

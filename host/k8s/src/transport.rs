@@ -9,6 +9,8 @@ use hyper_util::rt::TokioExecutor;
 use kube::client::{Body, ClientBuilder, ConfigExt as _};
 use tower::{BoxError, ServiceBuilder};
 
+use crate::observe::Observe;
+
 /// A client for a configuration; its read and write timeouts are not applied, each call has its own.
 pub(crate) fn client(config: kube::Config) -> Result<kube::Client, kube::Error> {
     if config.proxy_url.is_some() {
@@ -22,6 +24,7 @@ pub(crate) fn client(config: kube::Config) -> Result<kube::Client, kube::Error> 
     let https = config.rustls_https_connector_with_connector(tcp)?;
     let http: HttpClient<_, Body> = HttpClient::builder(TokioExecutor::new()).build(https);
     let service = ServiceBuilder::new()
+        .layer_fn(Observe)
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)

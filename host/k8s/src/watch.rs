@@ -14,6 +14,7 @@ use runner_core::labels;
 use serde::Deserialize;
 
 use crate::client::Cluster;
+use crate::observe::watch_restarts;
 
 /// A state that is reported. There are no others: nothing is said of a pod that is neither (W-1107).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -77,8 +78,14 @@ impl Cluster {
         let config = watcher::Config::default().labels(labels::WORKLOAD_ID).page_size(500);
         watcher(pods, config)
             .default_backoff()
-            .filter_map(async |event| event.map_or_else(|error| Some(PodEvent::Broken(error.to_string())), of_event))
+            .filter_map(async |event| event.map_or_else(|error| Some(broken(&error)), of_event))
     }
+}
+
+fn broken(error: &watcher::Error) -> PodEvent {
+    let expired = matches!(error, watcher::Error::WatchError(status) if status.code == 410);
+    watch_restarts("workloads", if expired { "expired" } else { "broken" });
+    PodEvent::Broken(error.to_string())
 }
 
 fn of_event(event: Event<LeanPod>) -> Option<PodEvent> {

@@ -16,11 +16,13 @@ use tonic::{Request, Response, Status};
 use tracing::{info, warn};
 
 use crate::explain;
+use crate::observe::ObserveLayer;
 use crate::policy::Control;
 use crate::proto::DESCRIPTORS;
 use crate::proto::host_v1::admin_service_server::{AdminService, AdminServiceServer};
 use crate::proto::host_v1::*;
 use crate::status::status;
+use crate::telemetry::LogLevel;
 
 mod convert;
 mod events;
@@ -35,6 +37,7 @@ const NAME: &str = "runner.host.v1.AdminService";
 struct Admin {
     control: Arc<Control>,
     cluster: Cluster,
+    log_level: Option<LogLevel>,
     shutdown: CancellationToken,
 }
 
@@ -42,6 +45,7 @@ struct Admin {
 pub(crate) async fn serve(
     control: Arc<Control>,
     cluster: Cluster,
+    log_level: Option<LogLevel>,
     listener: TcpListener,
     stop: CancellationToken,
 ) -> Result<(), String> {
@@ -49,6 +53,7 @@ pub(crate) async fn serve(
     let admin = Admin {
         control,
         cluster,
+        log_level,
         shutdown: stop.clone(),
     };
     let service = AdminServiceServer::new(admin)
@@ -64,6 +69,7 @@ pub(crate) async fn serve(
             .with_service_name("grpc.health.v1.Health")
     };
     let server = Server::builder()
+        .layer(ObserveLayer::new())
         .add_service(service)
         .add_service(health_service)
         .add_service(reflection().build_v1().map_err(|error| error.to_string())?)
@@ -175,6 +181,29 @@ impl AdminService for Admin {
             revision_id: revision.to_owned(),
             ..ExplainWorkloadResponse::default()
         }))
+    }
+
+    async fn get_log_level(&self, _: Request<GetLogLevelRequest>) -> Answer<GetLogLevelResponse> {
+        let level = self.logs()?.get();
+        Ok(Response::new(GetLogLevelResponse { level }))
+    }
+
+    async fn set_log_level(&self, request: Request<SetLogLevelRequest>) -> Answer<SetLogLevelResponse> {
+        let logs = self.logs()?;
+        let previous_level = logs
+            .set(&request.into_inner().level)
+            .map_err(|reason| status(Error::invalid_with("log_level_invalid", reason)))?;
+        let level = logs.get();
+        // at warn, so that the change is in the log whatever it was and is
+        warn!(level, previous = previous_level, "log level changed");
+        Ok(Response::new(SetLogLevelResponse { level, previous_level }))
+    }
+}
+
+impl Admin {
+    fn logs(&self) -> Result<&LogLevel, Status> {
+        let none = || Error::new(Kind::FailedPrecondition, "logs_not_set_up", "this process does not log");
+        self.log_level.as_ref().ok_or_else(|| status(none()))
     }
 }
 

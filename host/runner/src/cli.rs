@@ -10,6 +10,7 @@ mod demo;
 mod dev_gateway;
 mod explain;
 mod failure;
+mod log_level;
 pub(crate) mod message;
 mod operator;
 mod output;
@@ -51,6 +52,10 @@ enum Command {
     ///
     /// Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found.
     Explain(explain::Args),
+    /// Show or change what a running runner logs
+    ///
+    /// Exit codes: 0 done, 1 failed, 2 wrong usage.
+    LogLevel(log_level::Args),
     /// Start, watch and end workloads of a running runner, and work in them
     ///
     /// An ID is the workload's id, or the name of its pod. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found; exec
@@ -91,6 +96,7 @@ pub fn main() -> ExitCode {
             Command::Plugin(args) => plugin::run(args).await?,
             Command::Revision(args) => revision::run(args).await?,
             Command::Explain(args) => explain::run(args).await?,
+            Command::LogLevel(args) => log_level::run(args).await?,
             Command::Workload(args) => return workload::run(args).await,
             Command::Volume(args) => volume::run(args).await?,
             Command::DevGateway(args) => dev_gateway::run(args).await?,

@@ -19,12 +19,14 @@ mod policy_env;
 mod revisions;
 mod sweep;
 mod switch;
+mod telemetry;
 mod tls;
 
 pub use platform::{Platform, PlatformOptions};
 pub use policy_env::PolicyEnv;
 pub use revisions::{Block, RevisionOptions, Revisions};
 pub use sweep::{Sweep, SweepOptions};
+pub use telemetry::{TelemetryOptions, TelemetrySettings, TraceSettings};
 pub use tls::TlsOptions;
 
 const CHECKED_VOLUMES: &str = "WORKLOAD_CHECKED_VOLUMES";
@@ -39,6 +41,10 @@ pub struct Options {
     /// Log level: debug, info, warn or error; anything else is info [default: info]
     #[arg(long, env = "LOG_LEVEL", value_name = "LEVEL", help_heading = "Serving")]
     pub log_level: Option<String>,
+
+    /// Metrics and traces.
+    #[command(flatten)]
+    pub telemetry: TelemetryOptions,
 
     /// Certificates.
     #[command(flatten)]
@@ -148,6 +154,8 @@ pub struct Config {
     pub revisions: Revisions,
     /// None when the overlay is off.
     pub platform: Option<Platform>,
+    /// Metrics and traces.
+    pub telemetry: TelemetrySettings,
     /// None: plain TCP.
     pub tls: Option<Files>,
     /// What decides a workload.
@@ -172,6 +180,7 @@ impl Options {
         let Self {
             grpc_addr,
             log_level: _,
+            telemetry,
             tls,
             platform,
             max_executions,
@@ -198,6 +207,7 @@ impl Options {
             admin_addr,
             revisions,
             platform,
+            telemetry: telemetry.check()?,
             tls: tls.check()?,
             plan,
         })

@@ -60,6 +60,11 @@ impl Executions {
         })
     }
 
+    /// How many there are.
+    pub(crate) fn running(&self) -> usize {
+        self.lock().len()
+    }
+
     /// How many there may be.
     pub(crate) fn limit(&self) -> usize {
         self.limit
@@ -124,6 +129,7 @@ mod tests {
         let first = executions.register().unwrap();
         let second = executions.register().unwrap();
         assert!(executions.register().is_none(), "full");
+        assert_eq!(executions.running(), 2);
         assert_ne!(first.id(), second.id());
         assert!(!executions.cancel("unknown", true));
         assert!(executions.cancel(first.id(), true));

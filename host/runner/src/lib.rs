@@ -14,6 +14,7 @@ mod executions;
 mod explain;
 mod gate;
 pub mod listener;
+mod observe;
 mod oversize;
 pub mod plan;
 pub mod platform;

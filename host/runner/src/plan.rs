@@ -10,6 +10,7 @@ use runner_core::capability::Applied;
 use runner_core::catalog::Catalog;
 use runner_core::edit::{Edit, Rule};
 use runner_core::flavor::{Resources, Sizing};
+use runner_core::spans;
 use runner_core::workload::{ContainerRole, ResolvedWorkload, WorkloadId, WorkloadSpec};
 use runner_core::{Error, Result};
 use runner_k8s::start::check_pod_size;
@@ -17,7 +18,9 @@ use runner_k8s::volumes::ClaimDefaults;
 use runner_k8s::{Objects, guard};
 use runner_sandbox::{Answer, Chain, Fault, Plugin, Revision};
 use serde_json::Value;
-use tracing::warn;
+use tracing::{Instrument as _, field, warn};
+
+use crate::telemetry::names;
 
 pub(crate) mod edits;
 mod origins;
@@ -50,7 +53,7 @@ impl Plan {
     /// Two plugins that write one field are worth a line and a count: the later one won.
     pub fn log_conflicts(&self, id: &WorkloadId) {
         for conflict in self.origins.conflicts() {
-            counter!("runner_plugin_conflicts_total").increment(1);
+            counter!(names::CONFLICTS).increment(1);
             warn!(
                 workload_id = %id,
                 pointer = conflict.pointer,
@@ -64,7 +67,22 @@ impl Plan {
 
 /// Decide a workload. Plugins run in this order: sizing, capabilities as requested, mutators as configured.
 pub async fn plan(spec: WorkloadSpec, revision: &Revision, settings: Settings<'_>) -> Result<Plan> {
-    let mut chain = Chain::start(revision.chain_limits());
+    let span = tracing::info_span!(
+        target: spans::TARGET,
+        "plan",
+        otel.status_code = field::Empty,
+        revision = revision.id(),
+        workload_id = %spec.id,
+    );
+    let plan = decide(spec, revision, settings).instrument(span.clone()).await;
+    if plan.is_err() {
+        span.record("otel.status_code", "ERROR");
+    }
+    plan
+}
+
+async fn decide(spec: WorkloadSpec, revision: &Revision, settings: Settings<'_>) -> Result<Plan> {
+    let mut chain = Chain::of(revision);
     let sized = size(&spec, revision, &mut chain).await?;
     let (sizing, sizer) = match sized {
         Some(SizedBy { sizing, by, rules }) => (sizing, Some((by, rules))),

@@ -13,6 +13,7 @@ use crate::policy::Control;
 use crate::proto::runner_v1::runner_service_server::RunnerService;
 use crate::proto::runner_v1::*;
 use crate::status::status;
+use crate::telemetry::Running;
 
 mod deadline;
 mod events;
@@ -47,6 +48,8 @@ pub(crate) struct Service {
     pub(crate) checked_volumes: bool,
     /// Running execs by id.
     pub(crate) executions: Arc<Executions>,
+    /// Log streams that are served now.
+    pub(crate) log_streams: Running,
     /// Everything that runs beside the handlers; awaited at shutdown.
     pub(crate) tasks: TaskTracker,
     /// Streams end when it is cancelled.

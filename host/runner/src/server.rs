@@ -20,6 +20,7 @@ use crate::gate::GateLayer;
 use crate::listener;
 use crate::listener::tcp::Tcp;
 use crate::listener::tls::{self, Tls};
+use crate::observe::ObserveLayer;
 use crate::oversize;
 use crate::platform;
 use crate::policy::{self, Control};
@@ -27,6 +28,7 @@ use crate::proto::DESCRIPTORS;
 use crate::proto::runner_v1::runner_service_server::RunnerServiceServer;
 use crate::rpc::{Bounded, Service};
 use crate::tasks::{self, Tasks};
+use crate::telemetry::{Running, Sources, Telemetry};
 
 /// Streams get this long to end after a signal, then they are cut.
 const DRAIN: Duration = Duration::from_secs(20);
@@ -60,6 +62,8 @@ pub struct Parts {
     pub platform: Option<Platform>,
     /// Certificates for the TCP listener; none is plain TCP.
     pub tls: Option<tls::Files>,
+    /// Metrics and the level of the log.
+    pub telemetry: Telemetry,
 }
 
 /// Why serving ended or did not begin.
@@ -116,6 +120,7 @@ pub async fn run(parts: Parts, listener: TcpListener, shutdown: CancellationToke
         admin,
         platform,
         tls,
+        telemetry,
     } = parts;
     let namespace = cluster.namespace().to_owned();
     let control = Arc::new(Control::new(policy, namespace, claim_defaults));
@@ -124,14 +129,21 @@ pub async fn run(parts: Parts, listener: TcpListener, shutdown: CancellationToke
         control: Arc::clone(&control),
         checked_volumes,
         executions: Arc::new(Executions::new(max_executions)),
+        log_streams: Running::default(),
         tasks: tasks.clone(),
         shutdown: shutdown.child_token(),
     };
     let mut background = Tasks::new(shutdown.clone());
     background.spawn("policy watcher", |stop| policy::watch(Arc::clone(&control), stop));
+    let Telemetry { metrics, log_level } = telemetry;
+    if let Some(endpoint) = metrics {
+        let (executions, log_streams) = (Arc::clone(&service.executions), service.log_streams.clone());
+        let sources = Sources::new(Arc::clone(&control), executions, log_streams);
+        background.spawn("metrics", |stop| endpoint.serve(sources, stop));
+    }
     if let Some(listener) = admin {
         background.spawn("admin API", |stop| {
-            admin::serve(Arc::clone(&control), cluster.clone(), listener, stop)
+            admin::serve(Arc::clone(&control), cluster.clone(), log_level, listener, stop)
         });
     }
     if let Some(sweep) = sweep {
@@ -182,6 +194,8 @@ pub async fn run(parts: Parts, listener: TcpListener, shutdown: CancellationToke
     let server = Server::builder()
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
+        // outermost: it sees what the caller gets
+        .layer(ObserveLayer::new())
         .layer(MapResponseLayer::new(oversize::correct))
         .layer(gate)
         .layer(tower::layer::layer_fn(Bounded))

@@ -1,136 +1,51 @@
-//! Logs: one JSON object a line on stderr with the keys `ts`, `level`, `msg`, `caller` and the event's own (W-114).
+//! What the process tells of itself: logs on stderr, spans to a collector, metrics for a scraper.
+//!
+//! Each is set up once for the process and is off, at no cost for calls, unless asked for; logs are always on. Their
+//! level can be changed while serving.
 
-use std::fmt;
+mod gauges;
+mod json_line;
+mod level;
+pub(crate) mod names;
+mod scrape;
+pub(crate) mod traces;
 
-use serde_json::{Map, Value, json};
-use tracing::field::{Field, Visit};
-use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::fmt::format::Writer;
-use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
-use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// W-111: anything unknown is info.
-pub fn level(text: Option<&str>) -> Level {
-    match text.unwrap_or_default().trim().to_lowercase().as_str() {
-        "debug" => Level::DEBUG,
-        "warn" | "warning" => Level::WARN,
-        "error" => Level::ERROR,
-        _ => Level::INFO,
-    }
-}
+pub use level::{LogLevel, level};
+pub use scrape::{Endpoint, install};
+pub use traces::Traces;
 
-/// Log to stderr from now on. Events of dependencies are shown from warn on.
-pub fn init(level: Level) -> Result<(), String> {
-    let ours = [
-        "runner_host",
-        "runner_sandbox",
-        "runner_k8s",
-        "runner_embedded",
-        "runner_core",
-        "plugin",
-    ];
-    let mut filter = "warn".to_owned();
-    for target in ours {
-        filter.push_str(&format!(",{target}={level}"));
-    }
-    tracing_subscriber::fmt()
-        .with_env_filter(tracing_subscriber::EnvFilter::new(filter))
-        .with_writer(std::io::stderr)
-        .event_format(JsonLine)
-        .try_init()
-        .map_err(|error| error.to_string())
-}
+pub(crate) use gauges::{One, Running, Sources};
 
-struct JsonLine;
+use crate::config::TraceSettings;
 
-impl<S, N> FormatEvent<S, N> for JsonLine
-where
-    S: Subscriber + for<'a> LookupSpan<'a>,
-    N: for<'a> FormatFields<'a> + 'static,
-{
-    fn format_event(&self, _: &FmtContext<'_, S, N>, mut out: Writer<'_>, event: &Event<'_>) -> fmt::Result {
-        let meta = event.metadata();
-        let mut fields = Fields::default();
-        event.record(&mut fields);
-        let now = jiff::Timestamp::now();
-        let mut line = Map::new();
-        line.insert("ts".into(), json!(now.as_nanosecond() as f64 / 1e9));
-        line.insert("level".into(), json!(meta.level().as_str().to_lowercase()));
-        line.insert("msg".into(), json!(fields.message));
-        if let (Some(file), Some(number)) = (meta.file(), meta.line()) {
-            line.insert("caller".into(), json!(format!("{file}:{number}")));
-        }
-        for (key, value) in fields.own {
-            line.entry(key).or_insert(value);
-        }
-        writeln!(out, "{}", Value::Object(line))
-    }
-}
-
+/// What a server has of it.
 #[derive(Default)]
-struct Fields {
-    message: String,
-    own: Map<String, Value>,
+pub struct Telemetry {
+    /// Where metrics are scraped; none when that is off.
+    pub metrics: Option<Endpoint>,
+    /// To change the level of the log; none when this process does not log.
+    pub log_level: Option<LogLevel>,
 }
 
-impl Fields {
-    fn put(&mut self, field: &Field, value: Value) {
-        self.own.insert(field.name().to_owned(), value);
-    }
-}
-
-impl Visit for Fields {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        let text = format!("{value:?}");
-        if field.name() == "message" {
-            self.message = text;
-        } else {
-            self.put(field, Value::String(text));
+/// Log to stderr from now on, and collect spans when there is somewhere to send them. Call it inside the async runtime.
+pub fn init(level: tracing::Level, traces: Option<&TraceSettings>) -> Result<(LogLevel, Option<Traces>), String> {
+    let (filter, log_level) = LogLevel::new(level);
+    let logs = level::layer(filter, std::io::stderr);
+    let registry = tracing_subscriber::registry().with(logs);
+    // two types of subscriber: a layer that is there and off would make every span ask again
+    let traces = match traces {
+        None => {
+            registry.try_init().map_err(|error| error.to_string())?;
+            None
         }
-    }
-
-    fn record_str(&mut self, field: &Field, value: &str) {
-        if field.name() == "message" {
-            self.message = value.to_owned();
-        } else {
-            self.put(field, json!(value));
+        Some(settings) => {
+            let (traces, layer) = traces::start(settings)?;
+            registry.with(layer).try_init().map_err(|error| error.to_string())?;
+            Some(traces)
         }
-    }
-
-    fn record_i64(&mut self, field: &Field, value: i64) {
-        self.put(field, json!(value));
-    }
-
-    fn record_u64(&mut self, field: &Field, value: u64) {
-        self.put(field, json!(value));
-    }
-
-    fn record_bool(&mut self, field: &Field, value: bool) {
-        self.put(field, json!(value));
-    }
-
-    fn record_f64(&mut self, field: &Field, value: f64) {
-        self.put(field, json!(value));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// W-111
-    #[test]
-    fn levels() {
-        for (text, wanted) in [
-            (None, Level::INFO),
-            (Some(""), Level::INFO),
-            (Some("Debug"), Level::DEBUG),
-            (Some("WARNING"), Level::WARN),
-            (Some("warn"), Level::WARN),
-            (Some("error"), Level::ERROR),
-            (Some("trace"), Level::INFO),
-        ] {
-            assert_eq!(level(text), wanted, "{text:?}");
-        }
-    }
+    };
+    Ok((log_level, traces))
 }

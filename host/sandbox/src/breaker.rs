@@ -57,6 +57,11 @@ impl Breakers {
         &self.settings
     }
 
+    /// Calls of this hook are refused, or one of them is trying.
+    pub(crate) fn is_open(&self, hook: Hook) -> bool {
+        !matches!(*self.of(hook).state(), State::Closed { .. })
+    }
+
     pub(crate) fn of(&self, hook: Hook) -> &Breaker {
         match hook {
             Hook::CatalogMapping => &self.catalog,
@@ -265,6 +270,7 @@ mod tests {
         assert!(!fail(pod, now));
         assert!(!flavor.admit(now).unwrap().worked());
         assert!(fail(pod, now));
+        assert!(breakers.is_open(Hook::PodMutation) && !breakers.is_open(Hook::FlavorSizing));
         assert!(flavor.admit(now).is_ok());
     }
 

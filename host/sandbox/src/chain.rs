@@ -17,11 +17,14 @@ use crate::hooks::{self, Caller, Hook, Reply};
 use crate::limits::{ChainLimits, LimitExceeded, Limits};
 use crate::meter;
 use crate::plugin::Plugin;
+use crate::revision::Revision;
 use crate::store::Used;
 
 /// The calls of one plan. `'r` is the revision.
 pub struct Chain<'r> {
     limits: &'r ChainLimits,
+    /// What decides, for the logs of the plugins.
+    revision: Option<Arc<str>>,
     until: Instant,
     left: ChainLimits,
 }
@@ -45,10 +48,19 @@ pub enum Fault {
 }
 
 impl<'r> Chain<'r> {
+    /// The calls of a plan under this revision; the time runs from now on.
+    pub fn of(revision: &'r Revision) -> Self {
+        Self {
+            revision: Some(revision.shared_id()),
+            ..Self::start(revision.chain_limits())
+        }
+    }
+
     /// The time runs from now on.
     pub fn start(limits: &'r ChainLimits) -> Self {
         Self {
             limits,
+            revision: None,
             until: Instant::now() + limits.time,
             left: limits.clone(),
         }
@@ -152,6 +164,7 @@ impl<'r> Chain<'r> {
     fn turn(&self, by: &'r Plugin, hook: Hook, ticket: Option<Ticket<'r>>, stand_in: Option<&'r Plugin>) -> Turn<'r> {
         let mut caller = by.caller().clone();
         caller.until = Some(self.until);
+        caller.revision.clone_from(&self.revision);
         if let Some(limits) = self.left.tighter(&caller.limits) {
             caller.limits = Arc::new(limits);
         }

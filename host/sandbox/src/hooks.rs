@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use runner_core::edit::Rule;
+use runner_core::spans;
 use serde_json::Value;
+use tracing::{Instrument as _, field};
 use wasmtime::Store;
 use wasmtime::component::{Component, Instance, InstancePre};
 
@@ -188,6 +190,8 @@ pub(crate) struct Caller {
     pub(crate) limits: Arc<Limits>,
     /// When the plan that the call is part of has to end.
     pub(crate) until: Option<Instant>,
+    /// What that plan is decided by.
+    pub(crate) revision: Option<Arc<str>>,
     pub(crate) pace: Arc<Pace>,
 }
 
@@ -242,10 +246,20 @@ impl Caller {
         let context = CallContext {
             plugin: Arc::clone(&self.plugin),
             hook,
+            revision: self.revision.clone(),
             settings: Arc::clone(&self.settings),
             limits: Arc::clone(&self.limits),
             pod,
         };
+        let span = tracing::info_span!(
+            target: spans::TARGET,
+            "plugin call",
+            otel.name = hook,
+            otel.status_code = field::Empty,
+            plugin = &*self.plugin,
+            hook,
+            revision = self.revision.as_deref(),
+        );
         let pre = self.pre.clone();
         let job = move |deadline| async move {
             let limits = Arc::clone(&context.limits);
@@ -263,7 +277,8 @@ impl Caller {
                 Err(error) => Err(failure(&error, &store.data().stderr(), &limits)),
             }
         };
-        match self.engine.run(self.limits.time, self.until, &self.pace, job).await {
+        let running = self.engine.run(self.limits.time, self.until, &self.pace, job);
+        let result = match running.instrument(span.clone()).await {
             Ok(answer) => answer.map_err(|failure| self.failed(hook, failure)),
             Err(Halt::Time) => Err(self.failed(hook, LimitExceeded::time(self.limits.time))),
             Err(Halt::Busy) => Err(CallError::Unavailable {
@@ -272,7 +287,11 @@ impl Caller {
                 reason: "all slots of the engine are in use".to_owned(),
             }),
             Err(Halt::Lost) => Err(self.failed(hook, Failure::new(Cause::Host, "the call was ended by the host"))),
+        };
+        if result.is_err() {
+            span.record("otel.status_code", "ERROR");
         }
+        result
     }
 
     /// The call failed.

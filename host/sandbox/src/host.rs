@@ -56,11 +56,12 @@ impl log::Host for HostState {
             used.log_limit.get_or_insert("logBytes");
         }
         let (plugin, hook) = (&*self.context.plugin, self.context.hook);
+        let revision = self.context.revision.as_deref();
         match level {
-            log::Level::Debug => tracing::debug!(target: "plugin", plugin, hook, "{line}"),
-            log::Level::Info => tracing::info!(target: "plugin", plugin, hook, "{line}"),
-            log::Level::Warn => tracing::warn!(target: "plugin", plugin, hook, "{line}"),
-            log::Level::Error => tracing::error!(target: "plugin", plugin, hook, "{line}"),
+            log::Level::Debug => tracing::debug!(target: "plugin", plugin, hook, revision, "{line}"),
+            log::Level::Info => tracing::info!(target: "plugin", plugin, hook, revision, "{line}"),
+            log::Level::Warn => tracing::warn!(target: "plugin", plugin, hook, revision, "{line}"),
+            log::Level::Error => tracing::error!(target: "plugin", plugin, hook, revision, "{line}"),
         }
         Ok(())
     }
@@ -93,8 +94,9 @@ impl Drop for HostState {
     fn drop(&mut self) {
         if self.used.log_dropped > 0 {
             let (plugin, hook) = (&*self.context.plugin, self.context.hook);
+            let revision = self.context.revision.as_deref();
             let limit = self.used.log_limit.unwrap_or_default();
-            tracing::warn!(target: "plugin", plugin, hook, limit, dropped = self.used.log_dropped, "log lines over the limit were dropped");
+            tracing::warn!(target: "plugin", plugin, hook, revision, limit, dropped = self.used.log_dropped, "log lines over the limit were dropped");
         }
     }
 }
@@ -113,6 +115,7 @@ mod tests {
         let context = CallContext {
             plugin: "p".into(),
             hook: "pod-mutation",
+            revision: None,
             settings: "{}".into(),
             limits: Arc::new(limits),
             pod: None,

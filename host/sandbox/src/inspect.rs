@@ -56,6 +56,7 @@ pub async fn inspect(engine: &Engine, entry: &Entry, builtins: &[Builtin]) -> Re
         settings: "{}".into(),
         limits: Arc::new(entry.limits.clone()),
         until: None,
+        revision: None,
         pace: Arc::default(),
     };
     let description = plugin::describe(&caller, &entrypoints)

@@ -77,6 +77,7 @@ impl Plugin {
             settings: "{}".into(),
             limits: Arc::new(entry.limits.clone()),
             until: None,
+            revision: None,
             pace: Arc::default(),
         };
         let mut description = hooks::plugin::describe(&caller, &entrypoints).await.map_err(fault)?;
@@ -236,6 +237,11 @@ impl Plugin {
             self.breakers.settings(),
             stand_ins.collect::<Vec<_>>().join(" ")
         )
+    }
+
+    /// Calls of this hook are refused for now, after failures in a row.
+    pub fn breaker_is_open(&self, hook: Hook) -> bool {
+        self.breakers.is_open(hook)
     }
 
     pub(crate) fn breakers(&self) -> &Breakers {

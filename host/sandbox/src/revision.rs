@@ -43,7 +43,7 @@ pub struct Inputs<'a> {
 /// Everything that decides policy for a request.
 #[derive(Debug)]
 pub struct Revision {
-    id: String,
+    id: Arc<str>,
     plugins: Vec<Arc<Plugin>>,
     chain: ChainLimits,
     catalog: Catalog,
@@ -90,7 +90,7 @@ impl Revision {
             problems.0.extend(unused(&shared_settings, &plugins));
         }
         problems.or(Self {
-            id: id(&plugins, &manifest.chain, &documents),
+            id: id(&plugins, &manifest.chain, &documents).into(),
             plugins,
             chain: manifest.chain,
             catalog,
@@ -100,6 +100,10 @@ impl Revision {
     /// Hex hash of the plugins in order, with settings, grants and limits, and of the catalog documents.
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    pub(crate) fn shared_id(&self) -> Arc<str> {
+        Arc::clone(&self.id)
     }
 
     /// Empty when no plugin maps one.

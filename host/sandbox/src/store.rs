@@ -19,6 +19,8 @@ use crate::usage::Usage;
 pub(crate) struct CallContext {
     pub(crate) plugin: Arc<str>,
     pub(crate) hook: &'static str,
+    /// Of the plan that the call is part of.
+    pub(crate) revision: Option<Arc<str>>,
     /// JSON text.
     pub(crate) settings: Arc<str>,
     pub(crate) limits: Arc<Limits>,

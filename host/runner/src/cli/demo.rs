@@ -18,6 +18,7 @@ use super::output::text;
 use crate::config::{PlanConfig, PlanOptions, Revisions};
 use crate::proto::runner_v1::runner_service_client::RunnerServiceClient;
 use crate::proto::runner_v1::*;
+use crate::telemetry::Telemetry;
 use crate::{convert, plan, policy, server};
 
 mod streams;
@@ -103,6 +104,7 @@ impl Serving {
             admin: None,
             platform: None,
             tls: None,
+            telemetry: Telemetry::default(),
         };
         let server = tokio::spawn(server::run(parts, listener, shutdown.clone()));
         let mut client = RunnerServiceClient::connect(format!("http://{addr}")).await?;

@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::config::{Config, Options};
+use crate::telemetry::{Endpoint, LogLevel, Telemetry};
 use crate::{policy, server, telemetry};
 
 /// Serve the gRPC API.
@@ -37,14 +38,27 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         .options
         .check(embedded)
         .map_err(|error| anyhow!("load config: {error}"))?;
-    telemetry::init(log_level).map_err(|error| anyhow!("init logger: {error}"))?;
+    let (log_level, traces) = telemetry::init(log_level, config.telemetry.traces.as_ref())
+        .map_err(|error| anyhow!("init logger: {error}"))?;
+    let served = start(config, log_level, embedded, shutdown).await;
+    if let Some(traces) = traces {
+        traces.shutdown().await;
+    }
+    served
+}
+
+async fn start(config: Config, log_level: LogLevel, embedded: bool, shutdown: CancellationToken) -> anyhow::Result<()> {
+    let telemetry = Telemetry {
+        metrics: metrics(&config).await?,
+        log_level: Some(log_level),
+    };
     let engine = policy::engine(&config.plan.policy).map_err(|error| anyhow!("load config: {error}"))?;
     let policy = policy::start(&engine, &config.plan.policy, config.revisions.clone())
         .await
         .map_err(|error| anyhow!("load config: {error}"))?;
     if embedded {
         #[cfg(feature = "embedded")]
-        return serve_embedded(config, policy, shutdown).await;
+        return serve_embedded(config, policy, telemetry, shutdown).await;
     }
     let namespace = config.plan.namespace.clone().unwrap_or_default();
     let source = config.kubeconfig.clone().map_or(Source::Infer, Source::Path);
@@ -55,11 +69,26 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let cluster = Cluster::connect(connection, namespace)
         .await
         .context("init kube client")?;
-    serve(config, policy, cluster, shutdown).await
+    serve(config, policy, cluster, telemetry, shutdown).await
+}
+
+/// Counting begins here, before there is anything to count.
+async fn metrics(config: &Config) -> anyhow::Result<Option<Endpoint>> {
+    let Some(addr) = &config.telemetry.metrics_address else {
+        return Ok(None);
+    };
+    let listener = server::bind(addr).await?;
+    let recorder = telemetry::install().map_err(|error| anyhow!("init metrics: {error}"))?;
+    Ok(Some(Endpoint { listener, recorder }))
 }
 
 #[cfg(feature = "embedded")]
-async fn serve_embedded(config: Config, policy: policy::Started, shutdown: CancellationToken) -> anyhow::Result<()> {
+async fn serve_embedded(
+    config: Config,
+    policy: policy::Started,
+    telemetry: Telemetry,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
     let mut options = runner_embedded::Options::default();
     if let Some(namespace) = &config.plan.namespace {
         options.namespace = namespace.clone();
@@ -68,7 +97,7 @@ async fn serve_embedded(config: Config, policy: policy::Started, shutdown: Cance
         .await
         .context("start the embedded cluster")?;
     let cluster = crate::embedded::connect(&embedded).await.context("init kube client")?;
-    let served = serve(config, policy, cluster, shutdown).await;
+    let served = serve(config, policy, cluster, telemetry, shutdown).await;
     embedded.shutdown().await;
     served
 }
@@ -77,6 +106,7 @@ async fn serve(
     config: Config,
     policy: policy::Started,
     cluster: Cluster,
+    telemetry: Telemetry,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
     let listener = server::bind(&config.grpc_addr).await?;
@@ -95,6 +125,7 @@ async fn serve(
         admin,
         platform: config.platform,
         tls: config.tls,
+        telemetry,
     };
     server::run(parts, listener, shutdown).await?;
     Ok(())

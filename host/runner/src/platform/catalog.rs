@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
+use metrics::counter;
 use runner_core::flavor::Resources;
 use runner_sandbox::Revision;
 use tokio::sync::watch;
@@ -16,6 +17,7 @@ use tracing::{error, info};
 
 use crate::platform::gateway::{Gateway, text};
 use crate::proto::runners_v1::{ComputeResources, FlavorEntry, ReportRunnerCatalogRequest, StorageClassEntry};
+use crate::telemetry::names;
 
 /// What is advertised.
 pub type Offer = ReportRunnerCatalogRequest;
@@ -75,7 +77,10 @@ pub(crate) async fn first(gateway: &Gateway, offer: &Offer, deadline: Duration) 
 }
 
 async fn report(gateway: &Gateway, offer: &Offer, deadline: Duration) -> Result<(), Status> {
-    let stored = gateway.report_catalog(offer, deadline).await?;
+    let answer = gateway.report_catalog(offer, deadline).await;
+    let outcome = if answer.is_ok() { "sent" } else { "failed" };
+    counter!(names::CATALOG_REPORTS, "outcome" => outcome).increment(1);
+    let stored = answer?;
     info!(
         flavors = stored.flavor_count,
         storage_classes = stored.storage_class_count,

@@ -9,15 +9,17 @@ use std::time::{Duration, SystemTime};
 use backon::{BackoffBuilder as _, ExponentialBuilder, Retryable as _};
 use runner_core::secret::Secret;
 use runner_k8s::watch::Reported;
+use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
-use tracing::warn;
+use tracing::{Instrument as _, warn};
 
 use crate::proto::gateway_v1::runners_gateway_client::RunnersGatewayClient;
 use crate::proto::runners_v1::{
     EnrollRunnerRequest, EnrollRunnerResponse, ReportRunnerCatalogRequest, ReportRunnerCatalogResponse,
     ReportWorkloadStateRequest, WorkloadStatus,
 };
+use crate::telemetry::traces::{Propagate, outgoing};
 
 /// For one attempt of enrolment and catalog report.
 const ATTEMPT: Duration = Duration::from_secs(10);
@@ -27,7 +29,7 @@ const STATE_ATTEMPT: Duration = Duration::from_secs(10);
 /// A client; cheap to clone.
 #[derive(Clone)]
 pub struct Gateway {
-    client: RunnersGatewayClient<Channel>,
+    client: RunnersGatewayClient<InterceptedService<Channel, Propagate>>,
     token: Secret<String>,
 }
 
@@ -40,7 +42,7 @@ impl Gateway {
             .http2_keep_alive_interval(Duration::from_secs(30))
             .keep_alive_while_idle(false);
         Ok(Self {
-            client: RunnersGatewayClient::new(endpoint.connect_lazy()),
+            client: RunnersGatewayClient::with_interceptor(endpoint.connect_lazy(), Propagate),
             token,
         })
     }
@@ -51,7 +53,10 @@ impl Gateway {
             let request = EnrollRunnerRequest {
                 service_token: self.token.expose().clone(),
             };
-            Ok(self.client.clone().enroll_runner(request).await?.into_inner())
+            let mut client = self.client.clone();
+            Ok(traced("EnrollRunner", client.enroll_runner(request))
+                .await?
+                .into_inner())
         })
         .await
     }
@@ -67,7 +72,9 @@ impl Gateway {
                 service_token: self.token.expose().clone(),
                 ..catalog.clone()
             };
-            Ok(self.client.clone().report_runner_catalog(request).await?.into_inner())
+            let mut client = self.client.clone();
+            let answer = traced("ReportRunnerCatalog", client.report_runner_catalog(request));
+            Ok(answer.await?.into_inner())
         })
         .await
     }
@@ -91,9 +98,21 @@ impl Gateway {
             observed_at: Some(observed_at.into()),
             ..ReportWorkloadStateRequest::default()
         };
-        within(STATE_ATTEMPT, self.client.clone().report_workload_state(request)).await?;
+        let mut client = self.client.clone();
+        let call = traced("ReportWorkloadState", client.report_workload_state(request));
+        within(STATE_ATTEMPT, call).await?;
         Ok(())
     }
+}
+
+/// A span for one attempt, which the platform learns of.
+async fn traced<T>(method: &'static str, call: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
+    let span = outgoing("agynio.api.gateway.v1.RunnersGateway", method);
+    let answer = call.instrument(span.clone()).await;
+    if answer.is_err() {
+        span.record("otel.status_code", "ERROR");
+    }
+    answer
 }
 
 async fn within<T>(limit: Duration, call: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {

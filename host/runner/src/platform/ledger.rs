@@ -88,6 +88,11 @@ impl Ledger {
         self.dropped
     }
 
+    /// How many wait to be sent.
+    pub(crate) fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
     /// Everything is told again.
     pub(crate) fn listing(&mut self) {
         self.listing = Some(HashSet::new());

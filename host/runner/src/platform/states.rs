@@ -6,6 +6,7 @@
 use std::time::{Duration, SystemTime};
 
 use futures::StreamExt as _;
+use metrics::{counter, gauge};
 use runner_k8s::Cluster;
 use runner_k8s::watch::PodEvent;
 use tokio::task::JoinSet;
@@ -16,6 +17,7 @@ use tracing::{debug, info, warn};
 
 use crate::platform::gateway::{Gateway, text};
 use crate::platform::ledger::{Ledger, Outcome, Report};
+use crate::telemetry::names;
 
 /// Reports under way at a time, each of another workload.
 const SENDERS: usize = 4;
@@ -40,6 +42,8 @@ pub async fn report(gateway: Gateway, cluster: Cluster, shutdown: CancellationTo
         {
             senders.spawn(send(gateway.clone(), next));
         }
+        gauge!(names::STATES_QUEUED).set(ledger.queued() as f64);
+        counter!(names::STATES_DROPPED).absolute(ledger.dropped());
         tokio::select! {
             biased;
             () = shutdown.cancelled() => return Ok(()),
@@ -79,10 +83,14 @@ async fn send(gateway: Gateway, report: Report) -> (Report, Outcome) {
         let answer = gateway
             .report_state(&report.workload, report.state, report.observed_at)
             .await;
-        let Err(status) = answer else { break Outcome::Settled };
+        let Err(status) = answer else {
+            count("sent");
+            break Outcome::Settled;
+        };
         let error = text(&status);
         match status.code() {
             Code::Unimplemented => {
+                count("unsupported");
                 info!(
                     workload_id = report.workload,
                     error, "the platform takes no workload states"
@@ -90,12 +98,14 @@ async fn send(gateway: Gateway, report: Report) -> (Report, Outcome) {
                 break Outcome::Settled;
             }
             Code::InvalidArgument | Code::PermissionDenied | Code::NotFound | Code::Unauthenticated => {
+                count("refused");
                 warn!(workload_id = report.workload, status = ?report.state, error, "the platform refuses a workload state");
                 break Outcome::Settled;
             }
             _ => {}
         }
         let Some(pause) = pauses.next() else {
+            count("failed");
             warn!(workload_id = report.workload, status = ?report.state, error, "report workload state");
             break Outcome::Forgotten;
         };
@@ -106,8 +116,13 @@ async fn send(gateway: Gateway, report: Report) -> (Report, Outcome) {
             .await
             .is_none()
         {
+            count("superseded");
             break Outcome::Forgotten;
         }
     };
     (report, outcome)
+}
+
+fn count(outcome: &'static str) {
+    counter!(names::STATE_REPORTS, "outcome" => outcome).increment(1);
 }

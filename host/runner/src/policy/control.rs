@@ -3,7 +3,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
+use metrics::{counter, histogram};
 use runner_core::Result;
 use runner_k8s::volumes::ClaimDefaults;
 use runner_sandbox::{
@@ -23,6 +25,7 @@ use crate::explain::Explanations;
 use crate::plan::{self, Plan, Settings};
 use crate::proto::runner_v1::StartWorkloadRequest;
 use crate::recorder::Recorder;
+use crate::telemetry::names;
 
 /// Shared by the calls that are served, the admin API and the background tasks.
 pub(crate) struct Control {
@@ -140,23 +143,26 @@ impl Control {
         let active = self.registry.active_bundle();
         let documents = active.as_ref().map(|bundle| bundle.documents().to_vec());
         let shared = self.paths.shared_settings.clone();
-        match Bundle::uploaded(upload, documents.unwrap_or_default(), shared, &builtins()) {
+        let start = Instant::now();
+        let staged = match Bundle::uploaded(upload, documents.unwrap_or_default(), shared, &builtins()) {
             Ok(bundle) => self.stage(Arc::new(bundle), CameFrom::Upload).await,
             Err(problems) => {
                 let name = uuid::Uuid::new_v4().simple().to_string();
                 self.refuse(&name, CameFrom::Upload, problems)
             }
-        }
+        };
+        count(&staged, start);
+        staged
     }
 
     /// Activate by an operator's wish. The files are left alone until they change.
     pub(crate) fn activate(&self, id: &str) -> Result<Activated, ActivateError> {
-        self.choose(self.registry.activate(id)?)
+        self.choose(swap("operator", || self.registry.activate(id))?)
     }
 
     /// Roll back by an operator's wish.
     pub(crate) fn rollback(&self, id: Option<&str>) -> Result<Activated, ActivateError> {
-        self.choose(self.registry.rollback(id)?)
+        self.choose(swap("operator", || self.registry.rollback(id))?)
     }
 
     fn choose(&self, activated: Activated) -> Result<Activated, ActivateError> {
@@ -188,7 +194,7 @@ impl Control {
             );
             return;
         }
-        match self.registry.activate(id) {
+        match swap("files", || self.registry.activate(id)) {
             Ok(activated) => {
                 self.keep(id, None);
                 told(&activated, "the files");
@@ -203,6 +209,13 @@ impl Control {
     }
 
     async fn check(&self, reading: Reading) -> Staged {
+        let start = Instant::now();
+        let staged = self.check_files(reading).await;
+        count(&staged, start);
+        staged
+    }
+
+    async fn check_files(&self, reading: Reading) -> Staged {
         let bundle = match reading.bundle {
             Ok(bundle) => bundle,
             Err(problems) => return self.refuse(&reading.fingerprint, CameFrom::Files, problems),
@@ -294,6 +307,24 @@ impl Control {
             });
         }
     }
+}
+
+fn count(staged: &Staged, start: Instant) {
+    let ok = staged.problems.0.is_empty();
+    let outcome = if ok { "checked" } else { "rejected" };
+    counter!(names::CANDIDATES, "from" => staged.info.from.as_str(), "outcome" => outcome).increment(1);
+    histogram!(names::CHECK_SECONDS).record(start.elapsed().as_secs_f64());
+}
+
+/// Swap, and count it when another revision serves from now on.
+fn swap(by: &'static str, swap: impl FnOnce() -> Result<Activated, ActivateError>) -> Result<Activated, ActivateError> {
+    let start = Instant::now();
+    let activated = swap()?;
+    if activated.previous.is_some() {
+        histogram!(names::SWAP_SECONDS).record(start.elapsed().as_secs_f64());
+        counter!(names::ACTIVATIONS, "by" => by).increment(1);
+    }
+    Ok(activated)
 }
 
 fn told(activated: &Activated, by: &str) {

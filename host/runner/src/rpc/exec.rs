@@ -19,6 +19,7 @@ use futures::Stream;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
+use tracing::Instrument as _;
 
 use super::Service;
 use crate::proto::runner_v1::{CancelExecutionRequest, CancelExecutionResponse, ExecRequest, ExecResponse};
@@ -35,9 +36,8 @@ pub(crate) async fn exec(
 ) -> Result<Response<ExecStream>, Status> {
     let (events, stream) = mpsc::channel(QUEUE);
     let deadline = super::deadline::of(request.metadata());
-    service
-        .tasks
-        .spawn(session::serve(service.clone(), request.into_inner(), events, deadline));
+    let session = session::serve(service.clone(), request.into_inner(), events, deadline);
+    service.tasks.spawn(session.in_current_span());
     Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
 }
 

@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
+use tracing::Instrument as _;
 
 use super::Service;
 
@@ -31,7 +32,7 @@ pub(super) fn serve<S: Source>(service: &Service, deadline: Option<Instant>, sou
     let (messages, received) = mpsc::channel(1);
     let (end, ended) = oneshot::channel();
     let shutdown = service.shutdown.clone();
-    service.tasks.spawn(async move {
+    let work = async move {
         tokio::select! {
             result = pump(source, &messages) => {
                 // nobody listens any more if it fails
@@ -44,7 +45,8 @@ pub(super) fn serve<S: Source>(service: &Service, deadline: Option<Instant>, sou
             // without an end, see below
             () = shutdown.cancelled() => {}
         }
-    });
+    };
+    service.tasks.spawn(work.in_current_span());
     let end = stream::once(ended).filter_map(async |end| match end {
         Ok(Ok(())) => None,
         Ok(Err(status)) => Some(Err(status)),

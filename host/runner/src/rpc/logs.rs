@@ -13,6 +13,7 @@ use super::feed::{self, Answers, Source};
 use crate::proto::runner_v1::stream_workload_logs_response::Event;
 use crate::proto::runner_v1::{LogChunk, StreamWorkloadLogsRequest, StreamWorkloadLogsResponse};
 use crate::status::status;
+use crate::telemetry::One;
 
 pub(crate) type LogStream = Answers<StreamWorkloadLogsResponse>;
 
@@ -25,14 +26,24 @@ pub(crate) async fn stream(
     let request = checked(&request).map_err(status)?;
     let cluster = service.cluster.until(deadline);
     let logs = open(&cluster, request).await.map_err(status)?;
-    Ok(Response::new(feed::serve(service, deadline, logs)))
+    let source = Counted {
+        logs,
+        _running: service.log_streams.enter(),
+    };
+    Ok(Response::new(feed::serve(service, deadline, source)))
 }
 
-impl Source for Logs {
+/// A log that is counted as long as it is read.
+struct Counted {
+    logs: Logs,
+    _running: One,
+}
+
+impl Source for Counted {
     type Message = StreamWorkloadLogsResponse;
 
     async fn next(&mut self) -> Option<Result<Self::Message, Status>> {
-        let piece = Logs::next(self).await?;
+        let piece = self.logs.next().await?;
         Some(piece.map_err(status).map(|data| {
             let ts = Some(SystemTime::now().into());
             StreamWorkloadLogsResponse {

@@ -18,6 +18,7 @@ use super::run::Run;
 use crate::proto::runner_v1::exec_request::Msg;
 use crate::proto::runner_v1::{ExecExitReason, ExecRequest, ExecResponse, ExecStartRequest};
 use crate::rpc::Service;
+use crate::telemetry::names;
 
 pub(super) type Events = mpsc::Sender<Result<ExecResponse, Status>>;
 
@@ -174,16 +175,25 @@ async fn run(
             ..
         }) => {
             tracing::warn!(execution_id = registered.id(), "{message}");
+            count_end("stdin_eof_unsupported");
             return last(events, Ok(error("exec_stdin_eof_unsupported", message, false))).await;
         }
         End::Stopped(Stopped {
             stop: Stop::Deadline, ..
         }) => {
+            count_end("deadline");
             let status = Status::deadline_exceeded("the deadline of the call passed, the command was ended");
             return last(events, Err(status)).await;
         }
         End::Stopped(stopped) => stopped.exit(&options),
     };
+    count_end(match exit.reason {
+        ExecExitReason::Completed => "completed",
+        ExecExitReason::Timeout => "timeout",
+        ExecExitReason::IdleTimeout => "idle_timeout",
+        ExecExitReason::Cancelled => "cancelled",
+        ExecExitReason::RunnerError | ExecExitReason::Unspecified => "runner_error",
+    });
     tracing::info!(
         execution_id = registered.id(),
         pod = %target.pod,
@@ -197,6 +207,10 @@ async fn run(
     if let Some(ending) = left_behind {
         ending.await;
     }
+}
+
+fn count_end(reason: &'static str) {
+    metrics::counter!(names::EXECUTIONS_ENDED, "reason" => reason).increment(1);
 }
 
 fn failed(text: String) -> Exit {

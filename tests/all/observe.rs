@@ -1,0 +1,6 @@
+//! What the runner tells of itself: metrics, traces, logs, and the documents about them.
+
+mod documents;
+mod log_level;
+mod metrics;
+mod traces;
