@@ -1,14 +1,14 @@
-"""Pack a directory as a one-layer image: image.py OUT.tar NAME:TAG ROOTFS CMD...
+"""Pack a directory as a one-layer image: image.py [--entrypoint PROGRAM] [--user USER] OUT.tar NAME:TAG ROOTFS CMD...
 
 Writes a docker-archive (manifest.json, config, layer.tar) that `ctr images import` accepts.
 """
 
+import argparse
 import hashlib
 import io
 import json
 import os
 import platform
-import sys
 import tarfile
 
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -21,15 +21,20 @@ def as_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     return entry
 
 
-def main(out: str, name: str, rootfs: str, *command: str) -> None:
+def main(out: str, name: str, rootfs: str, command: list[str], entrypoint: str | None, user: str | None) -> None:
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w") as tar:
         tar.add(rootfs, arcname=".", filter=as_root)
+    process = {"Cmd": command, "Env": [PATH]}
+    if entrypoint:
+        process["Entrypoint"] = [entrypoint]
+    if user:
+        process["User"] = user
     machine = platform.machine()
     config = json.dumps({
         "architecture": ARCHITECTURES.get(machine, machine),
         "os": "linux",
-        "config": {"Cmd": command, "Env": [PATH]},
+        "config": process,
         "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(layer.getvalue()).hexdigest()]},
     }).encode()
     config_name = hashlib.sha256(config).hexdigest() + ".json"
@@ -43,4 +48,11 @@ def main(out: str, name: str, rootfs: str, *command: str) -> None:
     os.rename(out + ".part", out)
 
 
-main(*sys.argv[1:])
+parser = argparse.ArgumentParser()
+parser.add_argument("--entrypoint")
+parser.add_argument("--user")
+parser.add_argument("out")
+parser.add_argument("name")
+parser.add_argument("rootfs")
+parser.add_argument("command", nargs=argparse.REMAINDER)
+main(**vars(parser.parse_args()))

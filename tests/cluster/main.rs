@@ -12,6 +12,9 @@
 )]
 
 mod any_request;
+mod combinations;
+mod docker;
+mod dry_run;
 mod independent;
 mod program;
 mod streams;

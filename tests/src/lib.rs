@@ -11,12 +11,14 @@
 pub mod archive;
 pub mod author;
 pub mod cases;
+pub mod combinations;
 pub mod events;
 pub mod exec;
 pub mod faults;
 pub mod gateway;
 pub mod logs;
 pub mod mortal;
+pub mod policy;
 pub mod processes;
 pub mod program;
 pub mod request;
