@@ -50,6 +50,6 @@ pub use plugin::Plugin;
 pub use problem::{Problem, Problems, Subject};
 pub use registry::{
     ActivateError, Activated, Bundle, CameFrom, Candidate, CaseFile, Detail, Info, LastGood, Paths, Pinned, PluginInfo,
-    Reading, Registry, Restored, State, Step, Upload, changes,
+    Reading, Registry, Restored, Shadow, State, Step, Upload, changes,
 };
 pub use revision::{Document, Inputs, Revision};
