@@ -8,7 +8,7 @@ CARGO ?= cargo
 TARGET := $${CARGO_TARGET_DIR:-target}
 CLUSTER := tests/cluster/cluster
 # The tests that need more than Rust; together, so that they are built once.
-MORE := --features runner-tests/cluster,runner-tests/overlay
+MORE := --features runner-tests/cluster,runner-tests/overlay,runner-tests/scripted
 DENY_VERSION := 0.20.2
 CYCLONEDX_VERSION := 0.5.9
 
@@ -26,8 +26,10 @@ demo: build ## a workload starts, runs a command and stops, on the embedded clus
 
 # The whole workspace at once, and everywhere in this file: parts of it would build wasmtime again with other features.
 .PHONY: build
-build: prerequisites ## debug binary, tests and benches
+build: prerequisites ## debug binary, tests and benches; says how big the shipped plugins are
 	$(CARGO) build --locked --workspace --all-targets
+	@cd $(TARGET)/plugins/wasm32-wasip2/plugin && wc -c plugin_*.wasm | \
+		awk '$$2 != "total" { printf "%-32s %7d bytes of at most 200000\n", $$2, $$1 }'
 
 .PHONY: release
 release: prerequisites ## the release binary, without the embedded cluster
@@ -55,6 +57,11 @@ cluster-test: build cluster-up ## the tests against real Kubernetes
 .PHONY: overlay-test
 overlay-test: build ## the tests on an OpenZiti overlay; its test double is built with Go
 	$(CARGO) test --locked --workspace $(MORE) --test double --test overlay
+
+.PHONY: scripted-test
+scripted-test: build ## plugins in Python and JavaScript, swapped while calls run; built with pip and npm
+	plugins/examples/build-scripted $(TARGET)/debug/runner-host
+	$(CARGO) test --locked --workspace $(MORE) --test scripted
 
 .PHONY: check
 check: fmt clippy docs deny chart-lint ## every check that is not a test

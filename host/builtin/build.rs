@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, error::Error, fs};
 
-/// Bigger than this, and a plugin has most likely caught a dependency that it does not need.
-const NOTABLE_SIZE: u64 = 200 * 1024;
+/// Bytes. Bigger than this, and a plugin has most likely caught a dependency that it does not need.
+const MOST: u64 = 200_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let plugins = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -24,8 +24,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             .and_then(|name| name.to_str())
             .ok_or("a plugin directory's name is not UTF-8")?;
         let size = fs::metadata(&component)?.len();
-        if size > NOTABLE_SIZE {
-            println!("cargo:warning=plugin {name} has {} KB", size / 1024);
+        if size > MOST {
+            return Err(format!(
+                "plugin {name} has {size} bytes, more than {MOST}: look for a dependency that it does not need"
+            )
+            .into());
         }
         writeln!(list, "    ({name:?}, include_bytes!({:?})),", kept(name, &component)?)?;
     }

@@ -1,5 +1,6 @@
 //! What an author of a plugin does: a new project builds at once and passes its cases, and so do the examples.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Output;
 
@@ -83,24 +84,52 @@ fn the_sidecar_example_passes_its_cases() {
     assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
 }
 
-/// Examples bring the interface with them, as new projects do.
+/// The example is what `plugin new` writes, but for what makes it this plugin.
 #[test]
-fn examples_have_the_interface_of_this_version() {
-    let ours = author::root().join("wit");
-    let examples = std::fs::read_dir(author::root().join("plugins/examples")).unwrap();
-    for project in examples
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.join("wit").is_dir())
-    {
-        for file in std::fs::read_dir(project.join("wit")).unwrap() {
-            let file = file.unwrap();
-            let wanted = std::fs::read_to_string(ours.join(file.file_name())).unwrap();
-            assert_eq!(
-                std::fs::read_to_string(file.path()).unwrap(),
-                wanted,
-                "{}",
-                file.path().display()
-            );
+fn the_sidecar_example_is_a_new_project_with_a_rule() {
+    let dir = TempDir::new().unwrap();
+    let output = new(dir.path(), "log-shipper", &["pod-mutation"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let (project, example) = (
+        dir.path().join("log-shipper"),
+        author::root().join("plugins/examples/log-shipper"),
+    );
+    let (written, kept) = (files(&project), files(&example));
+    let its_own = ["README.md", "settings.schema.json", "src/lib.rs", "src/settings.rs"];
+    for path in written.keys().filter(|path| !its_own.contains(&path.as_str())) {
+        match path.as_str() {
+            // the rule and its cases have other names
+            "src/mutation.rs" | "cases/pod-mutation.yaml" => assert!(!kept.contains_key(path), "{path}"),
+            "Cargo.toml" => assert_eq!(undescribed(&kept[path]), undescribed(&written[path])),
+            _ => assert_eq!(kept.get(path), Some(&written[path]), "{path}"),
         }
     }
+    let mut more: Vec<_> = kept.keys().filter(|path| !written.contains_key(*path)).collect();
+    more.sort();
+    assert_eq!(more, ["Cargo.lock", "cases/shipper.yaml", "src/shipper.rs"]);
+}
+
+fn undescribed(manifest: &str) -> Vec<&str> {
+    manifest
+        .lines()
+        .filter(|line| !line.starts_with("description = "))
+        .collect()
+}
+
+/// Text of every file below a directory that is not built.
+fn files(dir: &Path) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![dir.to_owned()];
+    while let Some(next) = open.pop() {
+        for entry in std::fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.extend((path.file_name().unwrap() != "target").then_some(path));
+            } else {
+                let name = path.strip_prefix(dir).unwrap().to_str().unwrap().to_owned();
+                found.insert(name, std::fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+    found
 }

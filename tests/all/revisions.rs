@@ -4,3 +4,4 @@ mod files;
 mod kept;
 mod killed;
 mod process;
+mod shadow;

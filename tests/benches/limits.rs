@@ -15,14 +15,13 @@
 
 mod measure;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use runner_core::workload::{ContainerSpec, WorkloadId, WorkloadSpec};
+use runner_host::convert;
 use runner_sandbox::{Entry, Inputs, Manifest, Plugin, Revision, Source};
-use runner_tests::MISBEHAVE;
 use runner_tests::runner::engine;
+use runner_tests::{MISBEHAVE, request};
 use serde_json::{Map, Value, json};
 
 use measure::percentiles;
@@ -53,39 +52,9 @@ async fn plugin(mode: &str) -> Arc<Plugin> {
     )
 }
 
-fn workload() -> WorkloadSpec {
-    WorkloadSpec {
-        id: WorkloadId::parse_or_new("").unwrap(),
-        labels: BTreeMap::new(),
-        properties: BTreeMap::new(),
-        flavor: None,
-        capabilities: vec![],
-        main: ContainerSpec {
-            name: "main".into(),
-            image: "busybox".into(),
-            args: vec![],
-            entrypoint: None,
-            env: vec![],
-            working_dir: None,
-            mounts: vec![],
-            inline_files: vec![],
-            linux_capabilities: vec![],
-            native_sidecar: false,
-            properties: BTreeMap::new(),
-            resources: None,
-        },
-        sidecars: vec![],
-        inits: vec![],
-        volumes: vec![],
-        inline_files: BTreeMap::new(),
-        pull_credentials: vec![],
-        dns: None,
-    }
-}
-
 #[tokio::main]
 async fn main() {
-    let spec = Arc::new(workload());
+    let spec = Arc::new(convert::start::spec(request::idle()).unwrap());
     let pod: Arc<Value> = Arc::new(json!({"metadata": {"name": "w", "annotations": {}}, "spec": {"containers": []}}));
     for mode in ["spin", "sleep", "host-call-flood"] {
         let plugin = plugin(mode).await;

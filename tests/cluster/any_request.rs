@@ -6,16 +6,16 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Pod, Secret};
 use kube::Api;
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
-use kube::core::NamespaceResourceScope;
+use kube::api::{Patch, PatchParams};
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
 use runner_core::{Error, Kind};
-use runner_host::config::{PlanConfig, PlanOptions};
+use runner_host::config::PlanOptions;
 use runner_host::proto::runner_v1::StartWorkloadRequest;
-use runner_host::{convert, plan, policy};
-use runner_sandbox::{Document, Revision};
-use runner_tests::runner::{Backend, Builder, CATALOG, Runner, engine, plugin_cache};
-use serde_json::{Value, json};
+use runner_tests::policy::{self, docker};
+use runner_tests::runner::{Backend, Builder, CATALOG, Runner};
+use serde_json::json;
+
+use crate::dry_run::accepts;
 
 mod requests;
 mod texts;
@@ -86,15 +86,10 @@ impl Policy {
     const ALL: [Self; 3] = [Self::Privileged, Self::Rootless, Self::Restricted];
 
     fn options(self) -> PlanOptions {
-        let mut options = PlanOptions {
-            plugin_cache: Some(plugin_cache()),
-            ..PlanOptions::default()
-        };
-        let docker = match self {
+        let mut options = docker(match self {
             Self::Privileged => "privileged",
             Self::Rootless | Self::Restricted => "rootless",
-        };
-        options.capability_implementations = Some(format!(r#"{{"docker":"{docker}"}}"#));
+        });
         let supporting = r#"{"requestsCpu":"10m","requestsMemory":"16Mi","limitsCpu":"1","limitsMemory":"64Mi"}"#;
         options.policy_env.supporting_container_resources = Some(supporting.to_owned());
         if self == Self::Restricted {
@@ -107,19 +102,13 @@ impl Policy {
 
 /// A policy at work, and a namespace that enforces what it promises.
 struct Scene {
-    config: PlanConfig,
-    revision: Revision,
+    plans: policy::Policy,
     runner: Runner,
 }
 
 impl Scene {
     async fn make(policy: Policy) -> Self {
-        let mut config = policy.options().check().unwrap();
-        config.policy.documents = vec![Document {
-            name: "catalog.yaml".to_owned(),
-            text: CATALOG.to_owned(),
-        }];
-        let revision = policy::load(engine(), &config.policy).await.unwrap();
+        let plans = policy::Policy::load(policy.options(), Some(CATALOG)).await;
         let runner = Builder::new(Backend::Kubeconfig).start().await;
         if policy == Policy::Restricted {
             let label = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}});
@@ -132,60 +121,27 @@ impl Scene {
                 .await
                 .unwrap();
         }
-        Self {
-            config,
-            revision,
-            runner,
-        }
+        Self { plans, runner }
     }
 
     /// The token of the refusal, or none when the API server would take everything.
     async fn outcome(&self, request: StartWorkloadRequest) -> Result<Option<String>, String> {
-        let objects = match self.plan(request).await {
+        let namespace = self.runner.cluster().namespace();
+        let objects = match self.plans.plan(namespace, request).await {
             Ok(plan) => plan.objects,
             Err(error) => return known(error).map(Some),
         };
         for claim in objects.claims {
             match claim.manifest {
-                Ok(manifest) => self.accepts::<PersistentVolumeClaim>(manifest).await?,
+                Ok(manifest) => accepts::<PersistentVolumeClaim>(&self.runner, manifest).await?,
                 Err(error) => return known(error).map(Some),
             }
         }
         for secret in objects.secrets {
-            self.accepts::<Secret>(secret.to_manifest("dry-run")).await?;
+            accepts::<Secret>(&self.runner, secret.to_manifest("dry-run")).await?;
         }
-        self.accepts::<Pod>(objects.pod).await?;
+        accepts::<Pod>(&self.runner, objects.pod).await?;
         Ok(None)
-    }
-
-    async fn plan(&self, request: StartWorkloadRequest) -> runner_core::Result<plan::Plan> {
-        let settings = plan::Settings {
-            namespace: self.runner.cluster().namespace(),
-            claim_defaults: &self.config.claim_defaults,
-        };
-        plan::plan(convert::start::spec(request)?, &self.revision, settings).await
-    }
-
-    /// As it is, not as our types read it.
-    async fn accepts<K>(&self, manifest: Value) -> Result<(), String>
-    where
-        K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-    {
-        let client = self.runner.cluster().client().clone();
-        let resource = ApiResource::erase::<K>(&());
-        let api = Api::<DynamicObject>::namespaced_with(client, self.runner.cluster().namespace(), &resource);
-        let dry_run = PostParams {
-            dry_run: true,
-            ..PostParams::default()
-        };
-        let object = serde_json::from_value(manifest).unwrap();
-        match api.create(&dry_run, &object).await {
-            Ok(_) => Ok(()),
-            Err(kube::Error::Api(status)) => {
-                Err(format!("the API server refuses what was planned: {}", status.message))
-            }
-            Err(error) => Err(format!("the API server does not answer: {error}")),
-        }
     }
 }
 

@@ -13,6 +13,9 @@
 
 mod any_request;
 mod chart;
+mod combinations;
+mod docker;
+mod dry_run;
 mod independent;
 mod program;
 mod streams;

@@ -17,7 +17,7 @@ use tracing::{info, warn};
 
 use crate::explain;
 use crate::observe::ObserveLayer;
-use crate::policy::Control;
+use crate::policy::{Control, Trial};
 use crate::proto::DESCRIPTORS;
 use crate::proto::host_v1::admin_service_server::{AdminService, AdminServiceServer};
 use crate::proto::host_v1::*;
@@ -126,6 +126,24 @@ impl AdminService for Admin {
         Ok(Response::new(convert::staged(&staged)))
     }
 
+    async fn shadow_revision(&self, request: Request<ShadowRevisionRequest>) -> Answer<ShadowRevisionResponse> {
+        let ShadowRevisionRequest {
+            revision_id,
+            requests,
+            seconds,
+        } = request.into_inner();
+        if revision_id.is_empty() {
+            return Err(status(Error::invalid("revision_id_required")));
+        }
+        let trial = Trial::new(requests, seconds).map_err(status)?;
+        tokio::select! {
+            shadowed = self.control.shadow(&revision_id, trial) => {
+                Ok(Response::new(convert::shadowed(&shadowed.map_err(refused)?)))
+            }
+            () = self.shutdown.cancelled() => Err(Status::unavailable("the runner is shutting down")),
+        }
+    }
+
     async fn activate_revision(&self, request: Request<ActivateRevisionRequest>) -> Answer<ActivateRevisionResponse> {
         let id = request.into_inner().revision_id;
         if id.is_empty() {
@@ -227,6 +245,7 @@ fn refused(error: ActivateError) -> Status {
     let (kind, token) = match error {
         ActivateError::Unknown(_) => (Kind::NotFound, "unknown_revision"),
         ActivateError::Ambiguous(_) => (Kind::InvalidArgument, "ambiguous_revision"),
+        ActivateError::NotToBeTried { .. } => (Kind::FailedPrecondition, "revision_not_to_be_tried"),
         ActivateError::NotReady { .. } => (Kind::FailedPrecondition, "revision_not_ready"),
         ActivateError::NoPrevious => (Kind::FailedPrecondition, "no_previous_revision"),
         ActivateError::NeverServed(_) => (Kind::FailedPrecondition, "revision_never_served"),

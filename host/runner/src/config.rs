@@ -235,8 +235,7 @@ impl PlanOptions {
             storage_class: pvc_storage_class.map(|c| c.trim().to_owned()).filter(|c| !c.is_empty()),
             size: storage_size(pvc_storage_size)?,
         };
-        let mut shared_settings = capability_settings(capability_implementations.as_deref())?;
-        shared_settings.extend(policy_env.settings()?);
+        let shared_settings = policy_env.settings(capability_implementations.as_deref())?;
         Ok(PlanConfig {
             namespace,
             claim_defaults,
@@ -263,23 +262,6 @@ fn storage_size(value: Option<String>) -> Result<String, String> {
         Ok(_) => Err(format!("invalid PVC_STORAGE_SIZE: {text:?} must be greater than zero")),
         Err(error) => Err(format!("invalid PVC_STORAGE_SIZE: {error}")),
     }
-}
-
-/// W-112: the shape only; which names and values there are is for the plugin to say.
-fn capability_settings(value: Option<&str>) -> Result<Map<String, Value>, String> {
-    let Some(text) = value.filter(|v| !v.trim().is_empty()) else {
-        return Ok(Map::new());
-    };
-    let invalid = |reason: String| format!("invalid CAPABILITY_IMPLEMENTATIONS: {reason}");
-    let object: Map<String, Value> = serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
-    if let Some((key, _)) = object.iter().find(|(_, value)| !value.is_string()) {
-        return Err(invalid(format!("the value of {key:?} must be a string")));
-    }
-    let mut settings = Map::new();
-    if !object.is_empty() {
-        settings.insert("capabilityImplementations".to_owned(), Value::Object(object));
-    }
-    Ok(settings)
 }
 
 fn default_plugin_cache() -> Option<PathBuf> {

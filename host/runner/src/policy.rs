@@ -14,10 +14,12 @@ mod control;
 mod dry_plan;
 mod keep;
 pub(crate) mod own_cases;
+mod shadow;
 mod watch;
 
 pub(crate) use control::{Control, Staged};
 pub(crate) use dry_plan::{Difference, DryPlan};
+pub(crate) use shadow::{Shadowed, Trial};
 pub(crate) use watch::watch;
 
 use crate::config::{PolicyConfig, Revisions};

@@ -1,9 +1,11 @@
-//! The newest requests, to try a candidate with. A bounded ring; what may be secret is masked before it gets here.
+//! The newest requests, to try a candidate with: a bounded ring, and those that come from now on for whoever listens. What
+//! may be secret is masked before it gets here.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use runner_core::workload::WorkloadId;
+use tokio::sync::broadcast;
 
 use crate::proto::runner_v1::{ContainerSpec, EnvVar, ImagePullCredential, StartWorkloadRequest};
 
@@ -12,11 +14,15 @@ const MASKED: &str = "masked";
 /// Properties with this prefix are labels, which everybody can see.
 const LABEL_PREFIX: &str = "label.";
 
+/// Requests that a listener may lag behind; a slower one is told how many it missed.
+const LIVE: usize = 64;
+
 /// The ring.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     capacity: usize,
     newest_last: Mutex<VecDeque<Arc<StartWorkloadRequest>>>,
+    live: broadcast::Sender<Arc<StartWorkloadRequest>>,
 }
 
 /// A request without secrets, not yet known to be valid.
@@ -28,23 +34,36 @@ impl Recorder {
         Self {
             capacity,
             newest_last: Mutex::default(),
+            live: broadcast::channel(LIVE).0,
         }
+    }
+
+    /// The requests from now on, also when none are kept.
+    pub(crate) fn live(&self) -> broadcast::Receiver<Arc<StartWorkloadRequest>> {
+        self.live.subscribe()
     }
 
     /// A copy without values of variables, credentials, contents of files and properties.
     pub(crate) fn mask(&self, request: &StartWorkloadRequest) -> Masked {
-        Masked((self.capacity > 0).then(|| masked(request)))
+        let wanted = self.capacity > 0 || self.live.receiver_count() > 0;
+        Masked(wanted.then(|| masked(request)))
     }
 
     /// Keep a valid request; the oldest one goes when there is no room.
     pub(crate) fn record(&self, request: Masked, id: &WorkloadId) {
         let Masked(Some(mut request)) = request else { return };
         request.workload_id = id.to_string();
+        let request = Arc::new(request);
+        // nobody has to listen
+        let _: Result<_, _> = self.live.send(Arc::clone(&request));
+        if self.capacity == 0 {
+            return;
+        }
         let mut ring = self.newest_last.lock().unwrap_or_else(PoisonError::into_inner);
         if ring.len() >= self.capacity {
             ring.pop_front();
         }
-        ring.push_back(Arc::new(request));
+        ring.push_back(request);
     }
 
     /// Oldest first.

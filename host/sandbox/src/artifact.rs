@@ -9,7 +9,7 @@ use std::hash::{Hash, Hasher};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use sha2::{Digest, Sha256};
 use wasmtime::Engine;
@@ -27,14 +27,14 @@ const FILE_BYTES: u64 = 1 << 30;
 
 pub(crate) struct Artifacts {
     engine: Engine,
-    compiler: Compiler,
+    compiler: Arc<Compiler>,
     /// Of the compiler, its settings and the machine.
     compatibility: Hash32,
     dir: Option<PathBuf>,
     /// Newest last.
     recent: Mutex<VecDeque<(Hash32, Component)>>,
     /// One at a time: it is for all cores that it may use.
-    compiling: Mutex<()>,
+    compiling: Arc<Mutex<()>>,
 }
 
 impl Artifacts {
@@ -47,15 +47,25 @@ impl Artifacts {
                 false
             }
         });
+        Self::with(engine, dir, Arc::new(Compiler::new()), Arc::default())
+    }
+
+    /// Those of another engine, in the same directory and with the same threads.
+    pub(crate) fn beside(&self, engine: &Engine) -> Self {
+        let (compiler, compiling) = (Arc::clone(&self.compiler), Arc::clone(&self.compiling));
+        Self::with(engine, self.dir.clone(), compiler, compiling)
+    }
+
+    fn with(engine: &Engine, dir: Option<PathBuf>, compiler: Arc<Compiler>, compiling: Arc<Mutex<()>>) -> Self {
         let mut hasher = Sha256Hasher(Sha256::new());
         engine.precompile_compatibility_hash().hash(&mut hasher);
         Self {
             engine: engine.clone(),
-            compiler: Compiler::new(),
+            compiler,
             compatibility: hasher.0.finalize().into(),
             dir,
             recent: Mutex::default(),
-            compiling: Mutex::default(),
+            compiling,
         }
     }
 

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use wasmtime::component::InstancePre;
 
 use crate::engine::Engine;
+use crate::error::EngineError;
 use crate::hooks::{Entrypoints, chain};
 use crate::linker;
 use crate::manifest::{Builtin, Entry, Source};
@@ -50,11 +51,16 @@ pub(crate) async fn link(engine: &Engine, entry: &Entry, builtins: &[Builtin]) -
     }
     recognise(&bytes).map_err(|reason| one(("/source", format!("{} {reason}", entry.source))))?;
 
-    let compiling = engine.clone();
-    let work = move || compiling.artifacts().get(hash, &bytes);
-    let component = match engine.run_blocking(COMPILE_TIME, work).await {
-        Ok(Ok(component)) => component,
-        Ok(Err(error)) => {
+    let (compiling, stack) = (engine.clone(), entry.limits.stack);
+    let work = move || {
+        let stacked = compiling.stacks().of(stack)?;
+        let component = stacked.artifacts.get(hash, &bytes);
+        Ok::<_, EngineError>((stacked, component))
+    };
+    let (stacked, component) = match engine.run_blocking(COMPILE_TIME, work).await {
+        Ok(Ok((stacked, Ok(component)))) => (stacked, component),
+        Ok(Err(error)) => return Err(one(("/limits/stack", error.to_string()))),
+        Ok(Ok((_, Err(error)))) => {
             return Err(one((
                 "/source",
                 format!("{} is not a valid component: {}", entry.source, chain(&error)),
@@ -73,15 +79,15 @@ pub(crate) async fn link(engine: &Engine, entry: &Entry, builtins: &[Builtin]) -
             .map(|reason| ("/source", format!("{} {reason}", entry.source)))
             .collect()
     };
-    let refused = linker::refused_imports(engine.wasmtime(), &component);
+    let refused = linker::refused_imports(&stacked.wasmtime, &component);
     if !refused.is_empty() {
         return Err(at_source(refused));
     }
-    let pre = engine
-        .linker()
+    let pre = stacked
+        .linker
         .instantiate_pre(&component)
         .map_err(|error| at_source(vec![format!("cannot be linked: {}", chain(&error))]))?;
-    let entrypoints = Entrypoints::find(engine.wasmtime(), &component, &pre).map_err(at_source)?;
+    let entrypoints = Entrypoints::find(&stacked.wasmtime, &component, &pre).map_err(at_source)?;
     Ok(Linked {
         digest,
         pre,

@@ -5,7 +5,7 @@ use runner_core::{Error, Kind};
 use wasmtime::component::ResourceTableError;
 use wasmtime::{PoolConcurrencyLimitError, Trap};
 
-use crate::limits::{LimitExceeded, Limits, STACK_BYTES};
+use crate::limits::{LimitExceeded, Limits};
 
 /// Why a call has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -40,7 +40,7 @@ pub enum CallError {
 /// What kind of failure ended a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// A limit of the plugin, by its key in the plugins file; `stack` is the engine's.
+    /// A limit of the plugin, by its key in the plugins file.
     Limit(&'static str),
     /// A limit of the plan that the call is part of, by its key under `chain`.
     ChainLimit(&'static str),
@@ -150,7 +150,7 @@ fn exceeded(error: &wasmtime::Error, limits: &Limits) -> Option<LimitExceeded> {
         return Some(limit.clone());
     }
     if matches!(error.downcast_ref(), Some(Trap::StackOverflow)) {
-        return Some(LimitExceeded::bytes("stack", STACK_BYTES as u64));
+        return Some(LimitExceeded::bytes("stack", limits.stack));
     }
     if matches!(error.downcast_ref(), Some(ResourceTableError::Full)) {
         return Some(LimitExceeded::new("handles", limits.handles));

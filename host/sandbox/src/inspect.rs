@@ -47,8 +47,8 @@ pub async fn inspect(engine: &Engine, entry: &Entry, builtins: &[Builtin]) -> Re
         Problems(problems.collect())
     })?;
     let ty = pre.component().component_type();
-    let imports = ty.imports(engine.wasmtime()).map(|(name, _)| name.to_owned()).collect();
-    let exports = ty.exports(engine.wasmtime()).map(|(name, _)| name.to_owned()).collect();
+    let imports = ty.imports(pre.engine()).map(|(name, _)| name.to_owned()).collect();
+    let exports = ty.exports(pre.engine()).map(|(name, _)| name.to_owned()).collect();
     let caller = Caller {
         engine: engine.clone(),
         pre,

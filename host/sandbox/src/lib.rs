@@ -28,6 +28,7 @@ mod registry;
 mod revision;
 mod run;
 mod settings;
+mod stacks;
 mod stand_in;
 mod stderr;
 mod store;
@@ -41,7 +42,7 @@ pub use engine::{Engine, EngineOptions};
 pub use error::{CallError, Cause, EngineError};
 pub use hooks::Hook;
 pub use inspect::{Inspection, inspect};
-pub use limits::{ChainLimits, Limits, STACK_BYTES};
+pub use limits::{ChainLimits, Limits};
 pub use manifest::{Builtin, Entry, Manifest, OnFailure, Source};
 pub use measure::{Amounts, Measured, Question};
 pub use meter::describe_metrics;
@@ -49,6 +50,6 @@ pub use plugin::Plugin;
 pub use problem::{Problem, Problems, Subject};
 pub use registry::{
     ActivateError, Activated, Bundle, CameFrom, Candidate, CaseFile, Detail, Info, LastGood, Paths, Pinned, PluginInfo,
-    Reading, Registry, Restored, State, Step, Upload, changes,
+    Reading, Registry, Restored, Shadow, State, Step, Upload, changes,
 };
 pub use revision::{Document, Inputs, Revision};

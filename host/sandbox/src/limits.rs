@@ -1,13 +1,10 @@
 //! What one call of a plugin may use, and what all calls of one plan may use together.
 //!
 //! Each limit of a call is applied where a store is made (`store.rs`), in the host functions (`host.rs`), or to the
-//! answer (`convert.rs`); those of a plan where its calls are made (`chain.rs`); nowhere else.
+//! answer (`convert.rs`), but for the stack, which is that of the engine that a plugin is loaded with (`stacks.rs`); those of a plan where its calls are made (`chain.rs`); nowhere else.
 
 use std::fmt;
 use std::time::Duration;
-
-/// Stack of a guest. The engine is made before any plugins file is read, so it is the same for every plugin.
-pub const STACK_BYTES: usize = 512 << 10;
 
 /// Limits of one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +15,8 @@ pub struct Limits {
     pub memory: u64,
     /// `memories`: their number.
     pub memories: u64,
+    /// `stack`: bytes of the stack that calls of functions use; a guest may have another one in its memory.
+    pub stack: u64,
     /// `tables`: number of tables.
     pub tables: u64,
     /// `tableElements`: elements of all tables together.
@@ -48,6 +47,7 @@ impl Default for Limits {
             time: Duration::from_millis(500),
             memory: 64 << 20,
             memories: 8,
+            stack: 512 << 10,
             tables: 50,
             table_elements: 20_000,
             instances: 100,
@@ -69,6 +69,7 @@ impl Limits {
         time: Duration::from_secs(60),
         memory: 256 << 20,
         memories: 8,
+        stack: 8 << 20,
         tables: 50,
         table_elements: 20_000,
         instances: 100,

@@ -58,6 +58,19 @@ pub(crate) fn call<T>(plugin: &str, hook: &'static str, result: &Result<T, CallE
     histogram!(SECONDS, "plugin" => plugin.to_owned(), "hook" => hook).record(time.as_secs_f64());
 }
 
+/// A call that is not part of a plan failed: at load, or when a catalog is mapped. Its limit counts all the same.
+pub(crate) fn failed_at_load(error: &CallError) {
+    if let CallError::Failed {
+        plugin,
+        hook,
+        cause: Cause::Limit(limit),
+        ..
+    } = error
+    {
+        self::limit(plugin, hook, (*limit).to_owned());
+    }
+}
+
 /// A limit that was hit, also one that only drops log lines.
 pub(crate) fn limit(plugin: &str, hook: &'static str, limit: String) {
     counter!(LIMITS, "plugin" => plugin.to_owned(), "hook" => hook, "limit" => limit).increment(1);

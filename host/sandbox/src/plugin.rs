@@ -18,7 +18,7 @@ use crate::limits::Limits;
 use crate::manifest::{Builtin, Entry, Source};
 use crate::problem::Problem;
 use crate::settings::Settings;
-use crate::{revision, stand_in};
+use crate::{meter, revision, stand_in};
 
 /// A plugin that can be called.
 pub struct Plugin {
@@ -64,9 +64,12 @@ impl Plugin {
                 .map(|(pointer, reason)| entry.problem(pointer, reason))
                 .collect::<Vec<_>>()
         })?;
-        let fault = |error: CallError| match error {
-            CallError::Failed { hook, reason, .. } => vec![entry.problem("/source", format_args!("{hook}: {reason}"))],
-            error => vec![entry.problem("/source", error)],
+        let fault = |error: CallError| {
+            meter::failed_at_load(&error);
+            vec![match error {
+                CallError::Failed { hook, reason, .. } => entry.problem("/source", format_args!("{hook}: {reason}")),
+                error => entry.problem("/source", error),
+            }]
         };
 
         // Which settings a plugin gets depends on its schema, so it is asked once without any.

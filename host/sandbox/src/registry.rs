@@ -19,6 +19,7 @@ mod bundle;
 mod changes;
 mod last_good;
 mod record;
+mod shadow;
 #[cfg(test)]
 mod tests;
 
@@ -27,6 +28,7 @@ pub use bundle::{Bundle, CaseFile, Paths, Reading, Upload};
 pub use changes::changes;
 pub use last_good::{LastGood, Restored, Step};
 pub use record::{CameFrom, Detail, Info, PluginInfo, State};
+pub use shadow::Shadow;
 
 use book::Book;
 

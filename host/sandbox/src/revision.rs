@@ -15,6 +15,7 @@ use crate::error::CallError;
 use crate::hooks::{self, Hook};
 use crate::limits::ChainLimits;
 use crate::manifest::{Builtin, Entry, Manifest};
+use crate::meter;
 use crate::plugin::Plugin;
 use crate::problem::{Place, Problem, Problems, Subject};
 
@@ -192,7 +193,8 @@ async fn map_catalog(entry: &Entry, plugin: &Plugin, documents: &[Document]) -> 
     let Some(at) = &plugin.entrypoints().catalog else {
         return Ok(Catalog::default());
     };
-    match hooks::catalog::load(plugin.caller(), at, documents).await {
+    let mapped = hooks::catalog::load(plugin.caller(), at, documents).await;
+    match mapped.inspect_err(meter::failed_at_load) {
         Ok(Ok(catalog)) => Ok(catalog),
         Ok(Err(diagnostics)) => Err(diagnostics
             .into_iter()

@@ -84,22 +84,29 @@ fn daemon(implementation: Implementation, settings: &Settings) -> Value {
         // Empty, not absent: the image would otherwise wait for certificates and listen with TLS on another port.
         "env": [{"name": "DOCKER_TLS_CERTDIR", "value": ""}],
         "volumeMounts": daemon_mounts(rootless),
-        "securityContext": if rootless {
-            json!({
-                "allowPrivilegeEscalation": true,
-                "seccompProfile": {"type": "Unconfined"},
-                "appArmorProfile": {"type": "Unconfined"},
-                "procMount": "Unmasked",
-            })
-        } else {
-            json!({"privileged": true, "allowPrivilegeEscalation": true})
-        },
+        "securityContext": security_context(rootless, settings.host_users),
     });
     if settings.loopback {
         bind_to_loopback(&mut container, rootless);
     }
     set_resources(&mut container, settings);
     container
+}
+
+/// W-713. Kubernetes refuses an unmasked `/proc` in a pod without a user namespace of its own.
+fn security_context(rootless: bool, user_namespace: bool) -> Value {
+    if !rootless {
+        return json!({"privileged": true, "allowPrivilegeEscalation": true});
+    }
+    let mut context = json!({
+        "allowPrivilegeEscalation": true,
+        "seccompProfile": {"type": "Unconfined"},
+        "appArmorProfile": {"type": "Unconfined"},
+    });
+    if let (true, Some(fields)) = (user_namespace, context.as_object_mut()) {
+        fields.insert("procMount".into(), json!("Unmasked"));
+    }
+    context
 }
 
 fn daemon_mounts(rootless: bool) -> Value {

@@ -17,7 +17,8 @@ pub(crate) struct Settings {
     capability_implementations: BTreeMap<String, String>,
     pod_security: String,
     images: Images,
-    /// Run the rootless daemon's pod in a user namespace. Off for clusters that cannot map ids (W-723).
+    /// Run the rootless daemon's pod in a user namespace, with an unmasked `/proc`. Off for clusters that cannot map ids
+    /// (W-723).
     pub(crate) host_users: bool,
     /// Of the daemon and its init container; nothing by default (W-724).
     pub(crate) resources: Option<Value>,
@@ -138,9 +139,9 @@ impl Settings {
         }
         match implementation {
             Implementation::Rootless => {
-                let mut grants = vec!["extra-containers", "host-path", "unconfined", "proc-mount"];
+                let mut grants = vec!["extra-containers", "host-path", "unconfined"];
                 if self.host_users {
-                    grants.push("host-users");
+                    grants.extend(["host-users", "proc-mount"]);
                 }
                 grants
             }

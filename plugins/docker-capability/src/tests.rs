@@ -342,8 +342,8 @@ fn grants_are_those_of_the_implementation() {
             "extra-containers",
             "host-path",
             "unconfined",
-            "proc-mount",
-            "host-users"
+            "host-users",
+            "proc-mount"
         ]
     );
     assert_eq!(settings("privileged").grants(), ["extra-containers", "privileged"]);
@@ -357,8 +357,13 @@ fn grants_are_those_of_the_implementation() {
 #[test]
 fn host_users_can_be_left_alone() {
     let off = with(json!({"capabilityImplementations": {"docker": "rootless"}, "hostUsers": false}));
-    assert_eq!(applied(&off, small_pod())["spec"].get("hostUsers"), None);
-    assert!(!off.grants().contains(&"host-users"));
+    let pod = applied(&off, small_pod());
+    assert_eq!(pod["spec"].get("hostUsers"), None);
+    // Kubernetes takes it only with a user namespace
+    let daemon = &pod["spec"]["containers"][1];
+    assert_eq!(daemon["name"], "docker-daemon");
+    assert_eq!(daemon["securityContext"].get("procMount"), None);
+    assert_eq!(off.grants(), ["extra-containers", "host-path", "unconfined"]);
 }
 
 /// W-723, W-724

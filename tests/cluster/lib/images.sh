@@ -4,6 +4,11 @@
 PAUSE=registry.k8s.io/pause:3.6
 BUSYBOX=docker.io/library/busybox:1.36
 USERLAND=runner.test/userland:1
+# the names of the real ones: what pods ask for without any setting
+DIND=docker.io/library/docker:27-dind
+DIND_ROOTLESS=docker.io/library/docker:27-dind-rootless
+DIND_CONFIG='{"Entrypoint": ["dockerd-entrypoint.sh"]}'
+DIND_ROOTLESS_CONFIG='{"Entrypoint": ["dockerd-entrypoint.sh"], "User": "rootless"}'
 IMAGES=$CLUSTER_DIR/images
 USERLAND_PACKAGES="base-files bash coreutils dash debianutils diffutils findutils grep gzip hostname libc-bin mawk procps
 sed tar util-linux"
@@ -18,6 +23,9 @@ short_sum() { cksum | cut -d ' ' -f 1; }
 pause_tar() { echo "$IMAGES/pause-$(cat "$BIN/pause" "$HERE/image.py" | short_sum).tar"; }
 busybox_tar() { echo "$IMAGES/busybox-$(cat "$(command -v busybox)" "$HERE/image.py" | short_sum).tar"; }
 userland_tar() { echo "$IMAGES/userland-$(userland_made_from | short_sum).tar"; }
+dind_made_from() { cat "$(command -v busybox)" "$HERE/image.py" "$HERE/dockerd-entrypoint.sh"; declare -f dind_root; }
+dind_tar() { echo "$IMAGES/dind-$(dind_made_from | short_sum).tar"; }
+dind_rootless_tar() { echo "$IMAGES/rootless-$(dind_made_from | short_sum).tar"; }
 userland_made_from() {
   echo "$USERLAND_PACKAGES" "$NOT_IN_USERLAND"
   declare -f userland_root userland_packages
@@ -29,6 +37,8 @@ pack_images() {
   pack "$(pause_tar)" "$PAUSE" pause_root /pause
   pack "$(busybox_tar)" "$BUSYBOX" busybox_root sh
   pack "$(userland_tar)" "$USERLAND" userland_root bash
+  IMAGE_CONFIG=$DIND_CONFIG pack "$(dind_tar)" "$DIND" dind_root
+  IMAGE_CONFIG=$DIND_ROOTLESS_CONFIG pack "$(dind_rootless_tar)" "$DIND_ROOTLESS" dind_root
 }
 
 pack() { # TAR NAME FUNCTION-THAT-FILLS-A-DIRECTORY CMD...
@@ -54,6 +64,16 @@ busybox_root() {
   mkdir -p "$1/bin"
   cp "$(command -v busybox)" "$1/bin/busybox"
   for applet in $(busybox --list); do [ "$applet" = busybox ] || ln -sf busybox "$1/bin/$applet"; done
+}
+
+# A script in place of the daemon; users, paths and entry point are those of docker:27-dind and its rootless variant.
+dind_root() {
+  busybox_root "$1"
+  echo 'rootless:x:1000:1000:rootless:/home/rootless:/bin/sh' >>"$1/etc/passwd"
+  echo 'rootless:x:1000:' >>"$1/etc/group"
+  mkdir -p "$1/usr/local/bin" "$1/home/rootless/.local/share" "$1/run/user/1000"
+  touch "$1/etc/subuid" "$1/etc/subgid"
+  cp "$HERE/dockerd-entrypoint.sh" "$1/usr/local/bin"
 }
 
 userland_root() {
@@ -84,13 +104,15 @@ userland_packages() { # with their dependencies: what apt would install on a mac
 
 import_images() {
   local tar
-  for tar in "$(pause_tar)" "$(busybox_tar)" "$(userland_tar)"; do ctr_ images import "$tar" >/dev/null; done
+  for tar in "$(pause_tar)" "$(busybox_tar)" "$(userland_tar)" "$(dind_tar)" "$(dind_rootless_tar)"; do
+    ctr_ images import "$tar" >/dev/null
+  done
 }
 
 has_images() {
   local name names
   names=$(timeout 5 ctr -a "$SOCK" -n k8s.io images ls -q) || return 1
-  for name in "$PAUSE" "$BUSYBOX" "$USERLAND"; do grep -qxF "$name" <<<"$names" || return 1; done
+  for name in "$PAUSE" "$BUSYBOX" "$USERLAND" "$DIND" "$DIND_ROOTLESS"; do grep -qxF "$name" <<<"$names" || return 1; done
 }
 
 image() { # NAME ROOTFS CMD...

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::explain::Explanation;
 use crate::plan::{self, Plan};
-use crate::policy::{Difference, DryPlan, Staged};
+use crate::policy::{Difference, DryPlan, Shadowed, Staged};
 use crate::proto::host_v1 as wire;
 
 pub(super) fn revisions(list: &[Info]) -> Vec<wire::Revision> {
@@ -40,6 +40,7 @@ fn state(state: State) -> wire::RevisionState {
         State::Verified => wire::RevisionState::Verified,
         State::Compiled => wire::RevisionState::Compiled,
         State::Checked => wire::RevisionState::Checked,
+        State::Shadowing => wire::RevisionState::Shadowing,
         State::Active => wire::RevisionState::Active,
         State::Draining => wire::RevisionState::Draining,
         State::Retired => wire::RevisionState::Retired,
@@ -79,6 +80,13 @@ pub(super) fn staged(staged: &Staged) -> wire::StageRevisionResponse {
         revision: Some(revision),
         dry_plan: staged.dry_plan.as_ref().map(dry_plan),
         changes: staged.changes.clone(),
+    }
+}
+
+pub(super) fn shadowed(shadowed: &Shadowed) -> wire::ShadowRevisionResponse {
+    wire::ShadowRevisionResponse {
+        dry_plan: Some(dry_plan(&shadowed.dry_plan)),
+        missed: shadowed.missed,
     }
 }
 

@@ -62,9 +62,11 @@ impl Connection {
     }
 }
 
-/// A connection to `what`; the hint says how to name another address.
-pub(super) async fn channel(addr: &Uri, what: &str, hint: &str) -> anyhow::Result<Channel> {
-    open(Endpoint::from(addr.clone()).timeout(CALL_TIMEOUT), addr, what, hint).await
+/// A connection to `what`, whose calls may take that long beyond what any call may; the hint says how to name another
+/// address.
+pub(super) async fn channel(addr: &Uri, longer: Duration, what: &str, hint: &str) -> anyhow::Result<Channel> {
+    let endpoint = Endpoint::from(addr.clone()).timeout(CALL_TIMEOUT + longer);
+    open(endpoint, addr, what, hint).await
 }
 
 async fn open(endpoint: Endpoint, addr: &Uri, what: &str, hint: &str) -> anyhow::Result<Channel> {

@@ -1,5 +1,7 @@
 //! The connection of the operator's commands: where the admin API of a runner is.
 
+use std::time::Duration;
+
 use tonic::transport::{Channel, Uri};
 
 use super::client;
@@ -25,11 +27,26 @@ impl Connection {
     pub(crate) async fn connect(&self) -> anyhow::Result<Client> {
         connect(&self.admin_addr).await
     }
+
+    /// For a call that is meant to take that long.
+    pub(crate) async fn connect_for(&self, time: Duration) -> anyhow::Result<Client> {
+        open(&self.admin_addr, time).await
+    }
 }
 
 /// Connect now, so that a runner that is not there is told apart from one that refuses.
 pub(crate) async fn connect(addr: &Uri) -> anyhow::Result<Client> {
-    let channel = client::channel(addr, "admin API of a runner", "--admin-addr or RUNNER_ADMIN_ADDR").await?;
+    open(addr, Duration::ZERO).await
+}
+
+async fn open(addr: &Uri, longer: Duration) -> anyhow::Result<Client> {
+    let channel = client::channel(
+        addr,
+        longer,
+        "admin API of a runner",
+        "--admin-addr or RUNNER_ADMIN_ADDR",
+    )
+    .await?;
     // a plan has the whole pod, and a staged revision is uploaded with its plugins
     Ok(AdminServiceClient::new(channel)
         .max_decoding_message_size(MESSAGE_BYTES)

@@ -9,6 +9,7 @@ mod activate;
 mod diff;
 mod list;
 mod rollback;
+mod shadow;
 mod show;
 mod stage;
 mod watch;
@@ -32,6 +33,8 @@ enum Command {
     Stage(stage::Args),
     /// Show what differs between two revisions, and in the plans of requests
     Diff(diff::Args),
+    /// Plan live requests under a staged revision too, and show what it would decide differently
+    Shadow(shadow::Args),
     /// Let a staged revision decide from now on; answers when it serves
     Activate(activate::Args),
     /// Go back to the revision that served before, or to a named one
@@ -46,6 +49,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         Command::List => list::run(connection).await,
         Command::Stage(args) => stage::run(&args, connection).await,
         Command::Diff(args) => diff::run(&args, connection).await,
+        Command::Shadow(args) => shadow::run(&args, connection).await,
         Command::Activate(args) => activate::run(&args, connection).await,
         Command::Rollback(args) => rollback::run(&args, connection).await,
         Command::Watch => watch::run(connection).await,

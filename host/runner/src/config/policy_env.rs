@@ -1,4 +1,4 @@
-//! Variables that ask for optional features in every workload (W-116), turned into settings that built-in plugins share.
+//! Variables that are settings of plugins (W-112, W-116): the one place where they become what built-in plugins share.
 //!
 //! Here a text is read as what it should be: a number, a name, a list, an object. What a value means and which values
 //! there are is for the plugins to say. A variable that is unset leaves no setting, so that nothing changes.
@@ -47,7 +47,7 @@ pub struct PolicyEnv {
 
 impl PolicyEnv {
     /// The settings; the first problem wins.
-    pub(super) fn settings(self) -> Result<Map<String, Value>, String> {
+    pub(super) fn settings(self, capability_implementations: Option<&str>) -> Result<Map<String, Value>, String> {
         let Self {
             workload_runtime_class_name,
             supporting_container_resources,
@@ -60,6 +60,9 @@ impl PolicyEnv {
         let mut settings = Map::new();
         let mut set = |key: &str, value: Value| drop(settings.insert(key.to_owned(), value));
 
+        if let Some(implementations) = implementations(capability_implementations)? {
+            set("capabilityImplementations", Value::Object(implementations));
+        }
         if let Some(name) = not_blank(workload_runtime_class_name.as_deref()) {
             names::dns_subdomain(name).map_err(|reason| format!("invalid WORKLOAD_RUNTIME_CLASS_NAME: {reason}"))?;
             set("runtimeClassName", json!(name));
@@ -99,6 +102,17 @@ impl PolicyEnv {
 
 fn not_blank(text: Option<&str>) -> Option<&str> {
     text.map(str::trim).filter(|t| !t.is_empty())
+}
+
+/// W-112: the shape only; which names and values there are is for the plugin to say.
+fn implementations(text: Option<&str>) -> Result<Option<Map<String, Value>>, String> {
+    let Some(text) = not_blank(text) else { return Ok(None) };
+    let invalid = |reason: String| format!("invalid CAPABILITY_IMPLEMENTATIONS: {reason}");
+    let object: Map<String, Value> = serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
+    if let Some((key, _)) = object.iter().find(|(_, value)| !value.is_string()) {
+        return Err(invalid(format!("the value of {key:?} must be a string")));
+    }
+    Ok((!object.is_empty()).then_some(object))
 }
 
 fn id(variable: &str, text: Option<&str>) -> Result<i64, String> {
@@ -163,7 +177,7 @@ mod tests {
         changes
             .iter()
             .for_each(|(change, value)| change(&mut env, (*value).to_owned()));
-        env.settings().map(Value::Object)
+        env.settings(None).map(Value::Object)
     }
 
     /// W-116; what only a plugin can tell is in `tests/all/ext.rs`.
@@ -223,6 +237,25 @@ mod tests {
         ] {
             let error = settings(&[(change, value)]).unwrap_err();
             assert!(error.starts_with(wanted), "{value}: {error}");
+        }
+    }
+
+    /// W-112
+    #[test]
+    fn implementations_of_capabilities() {
+        let settings = |text| PolicyEnv::default().settings(Some(text)).map(Value::Object);
+        for nothing in ["", " ", "{}"] {
+            assert_eq!(settings(nothing), Ok(json!({})));
+        }
+        let text = r#" {"thing": "fast", "other": ""} "#;
+        let wanted = json!({"capabilityImplementations": {"thing": "fast", "other": ""}});
+        assert_eq!(settings(text), Ok(wanted));
+        for bad in ["[]", "{", "null", r#"{"a": 1}"#, r#"{"a": null}"#, "{} {}"] {
+            let error = settings(bad).unwrap_err();
+            assert!(
+                error.starts_with("invalid CAPABILITY_IMPLEMENTATIONS: "),
+                "{bad}: {error}"
+            );
         }
     }
 

@@ -1,4 +1,4 @@
-//! Recorded requests planned under two revisions, and what is different. Nothing is written.
+//! Requests planned under two revisions, and what is different. Nothing is written.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ const MOST_DIFFERENCES: usize = 50;
 const MOST_FIELDS: usize = 100;
 const VALUE_BYTES: usize = 1000;
 
-/// What recorded requests become under a candidate, compared with the active revision.
+/// What requests become under a candidate, compared with the active revision.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DryPlan {
     /// The revision that is compared with.
@@ -59,26 +59,40 @@ pub(crate) async fn run(
         ..DryPlan::default()
     };
     for request in requests {
-        let old = outcome(&request, before, settings).await;
-        let new = outcome(&request, after, settings).await;
-        dry_plan.planned += 1;
+        dry_plan.add(&request, before, after, settings, block).await;
+    }
+    dry_plan
+}
+
+impl DryPlan {
+    /// One more request under both.
+    pub(super) async fn add(
+        &mut self,
+        request: &StartWorkloadRequest,
+        before: &Revision,
+        after: &Revision,
+        settings: Settings<'_>,
+        block: Block,
+    ) {
+        let old = outcome(request, before, settings).await;
+        let new = outcome(request, after, settings).await;
+        self.planned += 1;
         if old == new {
-            dry_plan.same += 1;
-            continue;
+            self.same += 1;
+            return;
         }
         if let (Ok(_), Err(error)) = (&old, &new)
             && blocks(error, block)
         {
             let id = &request.workload_id;
-            dry_plan.blocking.push(format!(
+            self.blocking.push(format!(
                 "the request of workload {id}, which was planned before, fails: {error}"
             ));
         }
-        if dry_plan.differences.len() < MOST_DIFFERENCES {
-            dry_plan.differences.push(difference(&request.workload_id, old, new));
+        if self.differences.len() < MOST_DIFFERENCES {
+            self.differences.push(difference(&request.workload_id, old, new));
         }
     }
-    dry_plan
 }
 
 /// A plugin that fails is never wanted; a refusal may be.

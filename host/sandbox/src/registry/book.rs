@@ -34,6 +34,14 @@ pub enum ActivateError {
     /// Nothing served before.
     #[error("no earlier revision is kept that could be rolled back to")]
     NoPrevious,
+    /// Live requests are tried with it already, or decided by it.
+    #[error("revision {id} is {}, only a checked or retired one can be tried with live requests", state.as_str())]
+    NotToBeTried {
+        /// The revision.
+        id: String,
+        /// What it does.
+        state: State,
+    },
     /// A roll-back to what never served.
     #[error("revision {0} has never served; activate it instead")]
     NeverServed(String),
@@ -172,6 +180,36 @@ impl Book {
         Some(record.id.clone())
     }
 
+    /// Begin with live requests; the state that it goes back to.
+    pub(super) fn shadow(&mut self, number: u64) -> Result<State, ActivateError> {
+        self.revision(number)?;
+        let Some(record) = self.record(number) else {
+            return Err(ActivateError::Unknown(number.to_string()));
+        };
+        match record.state {
+            before @ (State::Checked | State::Retired) => {
+                record.set(State::Shadowing);
+                Ok(before)
+            }
+            state => Err(ActivateError::NotToBeTried {
+                id: record.id.clone(),
+                state,
+            }),
+        }
+    }
+
+    /// Done with live requests; true when that changed its state: it may serve by now.
+    pub(super) fn shadowed(&mut self, number: u64, before: State) -> bool {
+        let Some(record) = self.record(number) else {
+            return false;
+        };
+        let over = record.state == State::Shadowing;
+        if over {
+            record.set(before);
+        }
+        over
+    }
+
     /// The last call that used it under one activation ended; true when none is left and it is retired.
     pub(super) fn drained(&mut self, number: u64) -> bool {
         let Some(record) = self.record(number) else {
@@ -256,7 +294,12 @@ impl Book {
                 _ if bound(record) => true,
                 State::Checked | State::Retired => take(&mut room),
                 State::Rejected => take(&mut rejected),
-                State::Draining | State::Staged | State::Verified | State::Compiled | State::Active => true,
+                State::Draining
+                | State::Staged
+                | State::Verified
+                | State::Compiled
+                | State::Shadowing
+                | State::Active => true,
             };
             if stays {
                 keep.push(record.number);

@@ -18,6 +18,8 @@ pub enum State {
     Compiled,
     /// It can be activated.
     Checked,
+    /// As before, and live requests are tried with it.
+    Shadowing,
     /// It serves.
     Active,
     /// It serves only calls that began under it.
@@ -36,6 +38,7 @@ impl State {
             Self::Verified => "verified",
             Self::Compiled => "compiled",
             Self::Checked => "checked",
+            Self::Shadowing => "shadowing",
             Self::Active => "active",
             Self::Draining => "draining",
             Self::Retired => "retired",
@@ -166,7 +169,7 @@ impl Record {
     pub(super) fn ready(&self) -> bool {
         matches!(
             self.state,
-            State::Checked | State::Active | State::Draining | State::Retired
+            State::Checked | State::Shadowing | State::Active | State::Draining | State::Retired
         )
     }
 

@@ -367,6 +367,41 @@ mod counted {
         }
     }
 
+    /// Those that keep a plugin from being loaded, or its catalog from being mapped.
+    #[tokio::test]
+    async fn each_limit_at_load() {
+        type Set = fn(&mut Limits);
+        let cases: [(&str, &str, &str, Set); 7] = [
+            ("ok", "plugin", "memory", |l| l.memory = 64 << 10),
+            ("ok", "plugin", "memories", |l| l.memories = 0),
+            ("ok", "plugin", "tables", |l| l.tables = 0),
+            ("ok", "plugin", "instances", |l| l.instances = 0),
+            ("ok", "plugin", "tableElements", |l| l.table_elements = 1),
+            ("spin", "plugin", "time", |l| l.time = Duration::from_millis(50)),
+            ("spin", "catalog-mapping", "time", |l| {
+                l.time = Duration::from_millis(200)
+            }),
+        ];
+        for (mode, hook, limit, set) in cases {
+            let function = if hook == "plugin" { "describe" } else { "load" };
+            let mut entry = mode_in(mode, function);
+            set(&mut entry.limits);
+            let recorder = DebuggingRecorder::new();
+            let snapshotter = recorder.snapshotter();
+            let _recording = metrics::set_default_local_recorder(&recorder);
+            load(entry).await.unwrap_err();
+            let expected = (
+                format!("runner_plugin_limit_hits_total hook={hook} limit={limit} plugin=bad"),
+                1,
+            );
+            assert_eq!(
+                counters(&snapshotter),
+                BTreeMap::from([expected]),
+                "{mode} {hook} {limit}"
+            );
+        }
+    }
+
     #[tokio::test]
     async fn outcomes_breakers_and_stand_ins() {
         let inside = [builtin("inside", &MISBEHAVE)];

@@ -217,6 +217,46 @@ async fn what_a_plugin_does() {
     assert_eq!(good.mutate(&workload(), pod()).await, Ok(vec![]));
 }
 
+/// In one host: what is too deep for one plugin is not for another.
+#[tokio::test]
+async fn the_stack_is_a_setting() {
+    const DOWN: &str = "(func $down (param i32) (result i32)
+        (if (result i32) (i32.eqz (local.get 0))
+            (then (i32.const 0))
+            (else (i32.add (call $down (i32.sub (local.get 0) (i32.const 1))) (i32.const 1)))))";
+    let dir = tempfile::tempdir().unwrap();
+    let calls = |mutate: &'static str| Wat {
+        extra: DOWN,
+        mutate,
+        ..Wat::default()
+    };
+    let mutate = async |wat: Wat, stack: u64| {
+        let mut entry = entry_of(dir.path(), "deep", &wat.component());
+        entry.limits.stack = stack;
+        entry.limits.time = std::time::Duration::from_secs(30);
+        let plugin = plugin(entry).await;
+        match plugin.mutate(&workload(), pod()).await {
+            Ok(_) => "ok".to_owned(),
+            Err(CallError::Failed { reason, cause, .. }) if cause == Cause::Limit("stack") => reason,
+            Err(other) => panic!("{other:?}"),
+        }
+    };
+    // a frame has two words at least
+    let some = calls("(drop (call $down (i32.const 8000))) i32.const 0");
+    let endless = calls("(drop (call $down (i32.const -1))) i32.const 0");
+    for (stack, name, some_result) in [
+        (64 << 10, "64Ki", "stack limit of 64Ki exceeded"),
+        (8 << 20, "8Mi", "ok"),
+    ] {
+        assert_eq!(mutate(some, stack).await, some_result);
+        assert_eq!(mutate(endless, stack).await, format!("stack limit of {name} exceeded"));
+    }
+    let mut entry = entry_of(dir.path(), "none", &some.component());
+    entry.limits.stack = 0;
+    let text = load(entry).await.unwrap_err().to_string();
+    assert!(text.contains("max_wasm_stack"), "{text}");
+}
+
 #[tokio::test]
 async fn what_does_not_even_start() {
     let dir = tempfile::tempdir().unwrap();

@@ -102,14 +102,15 @@ fn show_staged(answer: &StageRevisionResponse) {
         output::text(format!("  {}", output::plain(change)));
     }
     if let Some(plan) = &answer.dry_plan {
-        dry_plan(plan);
+        dry_plan(plan, "recorded");
     }
 }
 
-fn dry_plan(plan: &DryPlan) {
+/// Of requests of this kind.
+pub(super) fn dry_plan(plan: &DryPlan, kind: &str) {
     let different = plan.planned.saturating_sub(plan.same);
     output::text(format!(
-        "{} recorded requests planned, {different} of them differently than under {}",
+        "{} {kind} requests planned, {different} of them differently than under {}",
         plan.planned,
         show::short(&plan.base_revision_id)
     ));

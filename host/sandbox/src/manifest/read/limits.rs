@@ -27,6 +27,7 @@ impl Reader<'_> {
                 ("time", Slot::Time(&mut l.time, most.time)),
                 ("memory", Slot::Number(&mut l.memory, most.memory)),
                 ("memories", Slot::Number(&mut l.memories, most.memories)),
+                ("stack", Slot::Number(&mut l.stack, most.stack)),
                 ("tables", Slot::Number(&mut l.tables, most.tables)),
                 (
                     "tableElements",
