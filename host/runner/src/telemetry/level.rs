@@ -50,7 +50,8 @@ where
     S: tracing::Subscriber + for<'a> LookupSpan<'a>,
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    let events = filter_fn(|metadata| metadata.is_event()).with_max_level_hint(LevelFilter::TRACE);
+    // hints, with which code asks whether an event would count, are not spans either
+    let events = filter_fn(|metadata| !metadata.is_span()).with_max_level_hint(LevelFilter::TRACE);
     tracing_subscriber::fmt::layer()
         .with_writer(writer)
         .event_format(JsonLine)
@@ -128,8 +129,11 @@ impl Directives {
         let mut targets = BTreeMap::new();
         for directive in text.split(',').map(str::trim) {
             match directive.split_once('=') {
-                None if base.is_some() => return Err(invalid(directive, "is a second level for everything")),
-                None => base = Some(level(directive, directive)?),
+                None => {
+                    if base.replace(level(directive, directive)?).is_some() {
+                        return Err(invalid(directive, "is a second level for everything"));
+                    }
+                }
                 Some((target, name)) => {
                     let target = target.trim();
                     let named = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':' | '-' | '.');
