@@ -121,11 +121,11 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- end -}}
 {{- end -}}
 
-{{/* One probe: its own handler, or gRPC health; kubelet speaks no TLS for that. */}}
+{{/* One probe: its own handler, or the default: gRPC health for readiness, where kubelet can ask for it (it speaks no TLS), else the port. */}}
 {{- define "k8s-runner.probe" -}}
 {{- $probe := omit .probe "enabled" -}}
 {{- if not (or $probe.grpc $probe.tcpSocket $probe.httpGet $probe.exec) -}}
-{{- if include "k8s-runner.hasVariable" (dict "root" .root "name" "RUNNER_TLS_CERT") -}}
+{{- if or (ne .name "readinessProbe") (include "k8s-runner.hasVariable" (dict "root" .root "name" "RUNNER_TLS_CERT")) -}}
 {{- $probe = set $probe "tcpSocket" (dict "port" "grpc") -}}
 {{- else -}}
 {{- range .root.Values.containerPorts -}}

@@ -132,9 +132,17 @@ async fn defaults() {
     ] {
         assert_eq!(variable(&all, name), None, "{name}");
     }
-    for (probe, delay) in [("livenessProbe", 10), ("readinessProbe", 5)] {
-        let wanted = json!({"grpc": {"port": 50051}, "initialDelaySeconds": delay, "periodSeconds": 10, "timeoutSeconds": 1,
-            "failureThreshold": 3, "successThreshold": 1});
+    // liveness as the original has it: health is readiness, and a restart mends none of that
+    for (probe, delay, handler) in [
+        ("livenessProbe", 10, json!({"tcpSocket": {"port": "grpc"}})),
+        ("readinessProbe", 5, json!({"grpc": {"port": 50051}})),
+    ] {
+        let mut wanted = json!({"initialDelaySeconds": delay, "periodSeconds": 10, "timeoutSeconds": 1, "failureThreshold": 3,
+            "successThreshold": 1});
+        wanted
+            .as_object_mut()
+            .unwrap()
+            .extend(handler.as_object().unwrap().clone());
         assert_eq!(container[probe], wanted, "{probe}");
     }
     assert_eq!(container["startupProbe"], Value::Null);
@@ -273,11 +281,12 @@ async fn options() {
 /// A probe with a handler of its own keeps it, and with TLS kubelet asks the port only.
 #[tokio::test]
 async fn probes() {
-    let own =
-        objects(&json!({"livenessProbe": {"tcpSocket": {"port": "grpc"}}, "startupProbe": {"enabled": true}})).await;
-    assert_eq!(container(&own)["livenessProbe"]["tcpSocket"], json!({"port": "grpc"}));
-    assert_eq!(container(&own)["livenessProbe"]["grpc"], Value::Null);
-    assert_eq!(container(&own)["startupProbe"]["grpc"], json!({"port": 50051}));
+    let values = json!({"livenessProbe": {"grpc": {"port": 50051}}, "startupProbe": {"enabled": true}, "readinessProbe": {"enabled": false}});
+    let own = objects(&values).await;
+    assert_eq!(container(&own)["livenessProbe"]["grpc"], json!({"port": 50051}));
+    assert_eq!(container(&own)["livenessProbe"]["tcpSocket"], Value::Null);
+    assert_eq!(container(&own)["startupProbe"]["tcpSocket"], json!({"port": "grpc"}));
+    assert_eq!(container(&own)["readinessProbe"], Value::Null);
     let tls = objects(&json!({"extraEnvVars": [{"name": "RUNNER_TLS_CERT", "value": "/tls/tls.crt"}]})).await;
     assert_eq!(container(&tls)["readinessProbe"]["tcpSocket"], json!({"port": "grpc"}));
 }
