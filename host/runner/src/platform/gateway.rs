@@ -39,10 +39,15 @@ impl Gateway {
             .connect_timeout(Duration::from_secs(10))
             .http2_keep_alive_interval(Duration::from_secs(30))
             .keep_alive_while_idle(false);
-        Ok(Self {
-            client: RunnersGatewayClient::new(endpoint.connect_lazy()),
+        Ok(Self::over(endpoint.connect_lazy(), token))
+    }
+
+    /// Over a connection that there is.
+    pub(super) fn over(channel: Channel, token: Secret<String>) -> Self {
+        Self {
+            client: RunnersGatewayClient::new(channel),
             token,
-        })
+        }
     }
 
     /// W-207: an identity for this process, within `deadline` for all attempts together.
@@ -56,20 +61,27 @@ impl Gateway {
         .await
     }
 
-    /// W-208: replace the catalog that the platform holds, within `deadline` for all attempts together.
-    pub(crate) async fn report_catalog(
+    /// W-208: replace the catalog that the platform holds, within `deadline` for all attempts together; each sends what is
+    /// the newest then.
+    pub(crate) async fn report_newest_catalog(
         &self,
-        catalog: &ReportRunnerCatalogRequest,
+        mut newest: impl FnMut() -> ReportRunnerCatalogRequest,
         deadline: Duration,
     ) -> Result<ReportRunnerCatalogResponse, Status> {
-        retried("report catalog", deadline, || async {
-            let request = ReportRunnerCatalogRequest {
-                service_token: self.token.expose().clone(),
-                ..catalog.clone()
-            };
-            Ok(self.client.clone().report_runner_catalog(request).await?.into_inner())
-        })
-        .await
+        retried("report catalog", deadline, || self.report_catalog(newest())).await
+    }
+
+    /// One attempt.
+    pub(crate) async fn report_catalog(
+        &self,
+        catalog: ReportRunnerCatalogRequest,
+    ) -> Result<ReportRunnerCatalogResponse, Status> {
+        let request = ReportRunnerCatalogRequest {
+            service_token: self.token.expose().clone(),
+            ..catalog
+        };
+        let answer = within(ATTEMPT, self.client.clone().report_runner_catalog(request)).await?;
+        Ok(answer.into_inner())
     }
 
     /// W-1104: one attempt to report a state.
@@ -139,7 +151,7 @@ where
 
 /// What another attempt may get a better answer to: the platform is away or overloaded, or its controller has trouble,
 /// which it tells as INTERNAL.
-fn may_pass(error: &Status) -> bool {
+pub(super) fn may_pass(error: &Status) -> bool {
     matches!(
         error.code(),
         Code::Unavailable
