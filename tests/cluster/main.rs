@@ -13,6 +13,7 @@
 
 mod any_request;
 mod independent;
+mod latency;
 mod program;
 mod streams;
 
