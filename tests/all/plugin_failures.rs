@@ -8,9 +8,6 @@ use runner_tests::runner::{Backend, Builder};
 use runner_tests::{MISBEHAVE, STEADY};
 use tempfile::TempDir;
 use tonic::{Code, Status};
-use tonic_health::pb::HealthCheckRequest;
-use tonic_health::pb::health_check_response::ServingStatus;
-use tonic_health::pb::health_client::HealthClient;
 
 use crate::program::{file, text};
 
@@ -56,9 +53,7 @@ async fn one_bad_plugin_is_alone() {
     }
     runner.client().start_workload(idle()).await.unwrap();
     runner.client().ready(ReadyRequest {}).await.unwrap();
-    let mut health = HealthClient::new(runner.channel());
-    let health = health.check(HealthCheckRequest::default());
-    assert_eq!(health.await.unwrap().into_inner().status(), ServingStatus::Serving);
+    runner.until_serving().await;
     runner.stop().await;
 }
 

@@ -54,16 +54,7 @@ async fn health_follows_the_server() {
     use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
     let runner = Runner::start().await;
     let mut health = HealthClient::new(runner.channel());
-    for service in ["", "agynio.api.runner.v1.RunnerService"] {
-        let request = HealthCheckRequest {
-            service: service.into(),
-        };
-        assert_eq!(
-            health.check(request).await.unwrap().into_inner().status(),
-            ServingStatus::Serving,
-            "{service}"
-        );
-    }
+    runner.until_serving().await;
     let request = HealthCheckRequest {
         service: "agynio.api.runner.v1.RunnerService".into(),
     };

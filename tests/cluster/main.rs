@@ -17,6 +17,7 @@ mod combinations;
 mod docker;
 mod dry_run;
 mod independent;
+mod latency;
 mod program;
 mod streams;
 

@@ -19,12 +19,14 @@ use runner_host::dev_gateway::{Enrolment, Mood, Taken};
 use runner_host::proto::host_v1;
 use runner_host::proto::runner_v1::runner_service_client::RunnerServiceClient;
 use runner_host::proto::runner_v1::*;
+use runner_k8s::lease::Lease;
 use runner_tests::gateway::{FakePlatform, TOKEN};
 use runner_tests::runner::{Backend, CATALOG};
-use runner_tests::{Builder, Runner, exec, request, stamps, wait};
+use runner_tests::{Builder, Runner, exec, faults, request, stamps, wait};
 use tonic::Code;
 use tonic::transport::Channel;
 use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
 /// The plugins that serve by default.
@@ -181,6 +183,95 @@ async fn assert_closed(runner: &Runner) {
         );
     }
     assert!(runner.objects().await.is_empty());
+}
+
+/// opened by its setting the listener serves everything while the overlay is on.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_tcp_listener_opened() {
+    let mut double = Double::start().await;
+    let platform = enrolling(&double).await;
+    let open = Platform {
+        open_tcp: true,
+        ..settings(&platform)
+    };
+    let runner = Builder::new(Backend::Embedded).platform(open).start().await;
+    double.bound().await;
+    let id = runner.start_idle().await;
+    let seen = exec::run(&runner, &id, &["echo", "over tcp"]).await;
+    assert_eq!(seen.stdout, b"over tcp\n");
+    // and the overlay as well
+    let forward = double.forward().await;
+    let mut client = dial(&forward.address).await;
+    let inspect = InspectWorkloadRequest { workload_id: id };
+    client.inspect_workload(inspect).await.unwrap();
+    drop((client, forward));
+    runner.stop().await;
+}
+
+/// G-62: ready once the overlay can carry calls, and not before.
+#[tokio::test(flavor = "multi_thread")]
+async fn readiness_knows_the_overlay() {
+    let mut double = Double::start().await;
+    let platform = enrolling(&double).await;
+    platform.gateway.mood(Mood::Silent);
+    let runner = Builder::new(Backend::Embedded)
+        .platform(settings(&platform))
+        .start()
+        .await;
+    let probed = async |times| faults::until_asked(runner.embedded().unwrap(), "GET", "/pods?limit=1", times).await;
+    // the API server has answered by then
+    probed(2).await;
+    assert_eq!(runner.health().await, ServingStatus::NotServing);
+    platform.gateway.mood(Mood::Fine);
+    double.bound().await;
+    runner.until_serving().await;
+    runner.stop().await;
+}
+
+/// WG-25, S-825: of two replicas only the leader enrols and is on the overlay; when it ends the other takes its place.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_replicas() {
+    let mut double = Double::start().await;
+    let platform = enrolling(&double).await;
+    let enrolled = || platform.taken().iter().filter(|call| **call == Taken::Enrolled).count();
+    let first = Builder::new(Backend::Embedded)
+        .platform(settings(&platform))
+        .lease(Lease::new("runner", "one"))
+        .start()
+        .await;
+    double.bound().await;
+    let second = Builder::new(Backend::Embedded)
+        .beside(&first)
+        .platform(settings(&platform))
+        .lease(Lease::new("runner", "two"))
+        .start()
+        .await;
+    // beside one that is on the overlay
+    second.until_serving().await;
+    assert_eq!(enrolled(), 1);
+    let forward = double.forward().await;
+    let mut client = dial(&forward.address).await;
+    let id = client.start_workload(request::idle()).await.unwrap().into_inner().id;
+    platform.until_states(&id, &["WORKLOAD_STATUS_RUNNING"]).await;
+    drop((client, forward));
+    let place = first.end().await;
+    wait::until("the second to enrol", async || match enrolled() {
+        2 => Ok(()),
+        n => Err(n),
+    })
+    .await;
+    // what is current is told again, by the one that leads now
+    platform.until_states(&id, &["WORKLOAD_STATUS_RUNNING"; 2]).await;
+    double.bound().await;
+    let forward = double.forward().await;
+    let mut client = dial(&forward.address).await;
+    client
+        .inspect_workload(InspectWorkloadRequest { workload_id: id })
+        .await
+        .unwrap();
+    drop((client, forward));
+    second.stop().await;
+    place.remove().await;
 }
 
 /// W-207: an answer that is final ends the process at once; the reason is the contract's.

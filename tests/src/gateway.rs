@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use runner_core::secret::Secret;
 use runner_host::dev_gateway::{DevGateway, Enrolment, Taken};
@@ -21,7 +22,7 @@ pub struct FakePlatform {
     /// To change its mood.
     pub gateway: DevGateway,
     addr: SocketAddr,
-    taken: Arc<Mutex<Vec<Taken>>>,
+    taken: Arc<Mutex<Vec<(Instant, Taken)>>>,
     server: Option<JoinHandle<()>>,
     recorder: JoinHandle<()>,
 }
@@ -36,7 +37,7 @@ impl FakePlatform {
             let taken = taken.clone();
             async move {
                 while let Some(call) = receiver.recv().await {
-                    taken.lock().unwrap().push(call);
+                    taken.lock().unwrap().push((Instant::now(), call));
                 }
             }
         });
@@ -78,7 +79,16 @@ impl FakePlatform {
 
     /// Everything it took, in order.
     pub fn taken(&self) -> Vec<Taken> {
-        self.taken.lock().unwrap().clone()
+        let taken = self.taken.lock().unwrap();
+        taken.iter().map(|(_, call)| call.clone()).collect()
+    }
+
+    /// When it took the first state of a workload.
+    pub fn first_state_at(&self, workload: &str) -> Option<Instant> {
+        let taken = self.taken.lock().unwrap();
+        let mut all = taken.iter();
+        all.find(|(_, call)| matches!(call, Taken::State { workload: id, .. } if id == workload))
+            .map(|(at, _)| *at)
     }
 
     /// Status names told of a workload, in order.
@@ -89,7 +99,12 @@ impl FakePlatform {
             } if id == workload => Some(status.as_str_name()),
             _ => None,
         };
-        self.taken.lock().unwrap().iter().filter_map(of).collect()
+        self.taken
+            .lock()
+            .unwrap()
+            .iter()
+            .filter_map(|(_, call)| of(call))
+            .collect()
     }
 
     /// Wait until exactly these were told of a workload.

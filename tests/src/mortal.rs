@@ -8,19 +8,24 @@ use runner_host::config::{PlanConfig, PlanOptions, Revisions, Sweep};
 use runner_host::proto::host_v1::admin_service_client::AdminServiceClient;
 use runner_host::proto::runner_v1::runner_service_client::RunnerServiceClient;
 use runner_host::{policy, server};
+use runner_k8s::lease::Lease;
 use runner_k8s::{Cluster, Connection, Source};
 use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::transport::Channel;
 
 use crate::runner::{engine, plugin_cache};
+use crate::wait;
 
 /// A running server on an embedded cluster that outlives it.
 pub struct Mortal {
     runtime: Option<Runtime>,
     channel: Channel,
     admin: Channel,
+    shutdown: CancellationToken,
+    server: JoinHandle<()>,
 }
 
 impl Mortal {
@@ -35,8 +40,29 @@ impl Mortal {
         Self::with(embedded, config, Revisions::default(), sweep).await
     }
 
+    /// One of several that sweep.
+    pub async fn replica(embedded: &Embedded, sweep: Sweep, lease: Lease) -> Self {
+        let config = PlanOptions {
+            plugin_cache: Some(plugin_cache()),
+            ..PlanOptions::default()
+        }
+        .check()
+        .unwrap();
+        Self::make(embedded, config, Revisions::default(), Some(sweep), Some(lease)).await
+    }
+
     /// With other plugins and settings.
     pub async fn with(embedded: &Embedded, config: PlanConfig, revisions: Revisions, sweep: Option<Sweep>) -> Self {
+        Self::make(embedded, config, revisions, sweep, None).await
+    }
+
+    async fn make(
+        embedded: &Embedded,
+        config: PlanConfig,
+        revisions: Revisions,
+        sweep: Option<Sweep>,
+        lease: Option<Lease>,
+    ) -> Self {
         let policy = policy::start(engine(), &config.policy, revisions).await.unwrap();
         let kubeconfig = serde_json::from_value(embedded.kubeconfig()).unwrap();
         let namespace = embedded.namespace().to_owned();
@@ -46,7 +72,9 @@ impl Mortal {
             .build()
             .unwrap();
         let (tell, told) = tokio::sync::oneshot::channel();
-        runtime.spawn(async move {
+        let shutdown = CancellationToken::new();
+        let stop = shutdown.clone();
+        let server = runtime.spawn(async move {
             let connection = Connection {
                 source: Source::Document(Box::new(kubeconfig)),
                 ..Connection::default()
@@ -62,6 +90,7 @@ impl Mortal {
                 max_executions: 100,
                 tasks: TaskTracker::new(),
                 sweep,
+                lease,
                 admin: Some(admin),
                 platform: None,
                 tls: None,
@@ -69,7 +98,7 @@ impl Mortal {
             };
             let listener = server::bind("127.0.0.1:0").await.unwrap();
             tell.send([listener.local_addr().unwrap(), admin_addr]).unwrap();
-            server::run(parts, listener, CancellationToken::new()).await.unwrap();
+            server::run(parts, listener, stop).await.unwrap();
         });
         let connect = async |addr: SocketAddr| {
             let endpoint = Channel::from_shared(format!("http://{addr}")).unwrap();
@@ -80,6 +109,8 @@ impl Mortal {
             runtime: Some(runtime),
             channel: connect(addr).await,
             admin: connect(admin).await,
+            shutdown,
+            server,
         }
     }
 
@@ -91,6 +122,13 @@ impl Mortal {
     /// A client of the admin API; cheap.
     pub fn admin(&self) -> AdminServiceClient<Channel> {
         AdminServiceClient::new(self.admin.clone())
+    }
+
+    /// In order, as a signal does.
+    pub async fn stop(mut self) {
+        self.shutdown.cancel();
+        let ended = tokio::time::timeout(wait::LIMIT, &mut self.server).await;
+        ended.expect("the server did not end").unwrap();
     }
 
     /// At once, whatever it is doing.

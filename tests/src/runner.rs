@@ -15,6 +15,7 @@ use runner_host::proto::runner_v1::runner_service_client::RunnerServiceClient;
 use runner_host::proto::runner_v1::*;
 use runner_host::telemetry::{self, Endpoint, Telemetry};
 use runner_host::{policy, server};
+use runner_k8s::lease::Lease;
 use runner_k8s::{Cluster, Connection};
 use runner_sandbox::{Document, Engine};
 use tempfile::TempDir;
@@ -22,6 +23,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::transport::Channel;
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
 
 use crate::{request, wait};
 
@@ -41,6 +45,8 @@ pub struct Builder {
     catalog: Option<String>,
     plugins: Option<String>,
     sweep: Option<Sweep>,
+    lease: Option<Lease>,
+    beside: Option<Cluster>,
     checked_volumes: bool,
     max_executions: usize,
     revisions: Revisions,
@@ -65,6 +71,8 @@ impl Builder {
             catalog: Some(CATALOG.to_owned()),
             plugins: None,
             sweep: None,
+            lease: None,
+            beside: None,
             checked_volumes: false,
             max_executions: 10_000,
             revisions: Revisions::default(),
@@ -107,6 +115,18 @@ impl Builder {
     /// With the secret sweeper; shorter times than the program takes are fine.
     pub fn sweep(mut self, sweep: Sweep) -> Self {
         self.sweep = Some(sweep);
+        self
+    }
+
+    /// On the namespace of another runner, which has to end later.
+    pub fn beside(mut self, other: &Runner) -> Self {
+        self.beside = Some(other.cluster().clone());
+        self
+    }
+
+    /// As one of several replicas.
+    pub fn lease(mut self, lease: Lease) -> Self {
+        self.lease = Some(lease);
         self
     }
 
@@ -171,7 +191,10 @@ impl Builder {
             })
             .collect();
         let policy = policy::start(engine(), &config.policy, self.revisions).await?;
-        let place = Place::make(self.backend).await;
+        let place = match self.beside {
+            Some(cluster) => Place::Beside(cluster),
+            None => Place::make(self.backend).await,
+        };
         let metrics = match self.metrics {
             false => None,
             true => Some(Endpoint {
@@ -187,6 +210,7 @@ impl Builder {
             max_executions: self.max_executions,
             tasks: TaskTracker::new(),
             sweep: self.sweep,
+            lease: self.lease,
             admin: Some(server::bind("127.0.0.1:0").await.unwrap()),
             platform: self.platform,
             tls: self.tls,
@@ -225,9 +249,13 @@ pub fn plugin_cache() -> PathBuf {
 }
 
 /// A namespace of a cluster.
-enum Place {
+pub enum Place {
+    /// A cluster of its own.
     Embedded(Box<Embedded>),
+    /// On a cluster that outlives it.
     Namespace(String, kube::Client),
+    /// Another runner's, who removes it.
+    Beside(Cluster),
 }
 
 impl Place {
@@ -255,6 +283,22 @@ impl Place {
         match self {
             Self::Embedded(embedded) => embedded.namespace(),
             Self::Namespace(name, _) => name,
+            Self::Beside(cluster) => cluster.namespace(),
+        }
+    }
+
+    /// With everything in it.
+    pub async fn remove(self) {
+        match self {
+            Self::Embedded(embedded) => embedded.shutdown().await,
+            Self::Namespace(name, client) => {
+                let params = DeleteParams {
+                    grace_period_seconds: Some(0),
+                    ..DeleteParams::default()
+                };
+                Api::<Namespace>::all(client).delete(&name, &params).await.unwrap();
+            }
+            Self::Beside(_) => {}
         }
     }
 
@@ -262,6 +306,8 @@ impl Place {
         match self {
             Self::Embedded(embedded) => runner_host::embedded::connect(embedded).await.unwrap(),
             Self::Namespace(name, _) => Cluster::connect(Connection::default(), name).await.unwrap(),
+            // as a runner has it: with work of its own to wait for
+            Self::Beside(cluster) => Cluster::new(cluster.client().clone(), cluster.namespace()),
         }
     }
 }
@@ -358,8 +404,24 @@ impl Runner {
     pub fn embedded(&self) -> Option<&Embedded> {
         match &self.place {
             Place::Embedded(embedded) => Some(embedded),
-            Place::Namespace(..) => None,
+            Place::Namespace(..) | Place::Beside(_) => None,
         }
+    }
+
+    /// What gRPC health says of it.
+    pub async fn health(&self) -> ServingStatus {
+        let request = HealthCheckRequest::default();
+        let answer = HealthClient::new(self.channel.clone()).check(request).await;
+        answer.unwrap().into_inner().status()
+    }
+
+    /// Wait until it says that it serves.
+    pub async fn until_serving(&self) {
+        wait::until("readiness", async || match self.health().await {
+            ServingStatus::Serving => Ok(()),
+            other => Err(other),
+        })
+        .await;
     }
 
     /// Ask for the token that ends the server, for tests of shutdown.
@@ -491,20 +553,16 @@ impl Runner {
 
     /// End the server and the cluster's part of this test; the server must end by itself and without an error.
     pub async fn stop(self) {
+        self.end().await.remove().await;
+    }
+
+    /// End the server only.
+    pub async fn end(self) -> Place {
         drop((self.channel, self.admin));
         self.shutdown.cancel();
         let ended = tokio::time::timeout(wait::LIMIT, self.server).await;
         ended.expect("the server did not end").unwrap().unwrap();
-        match self.place {
-            Place::Embedded(embedded) => embedded.shutdown().await,
-            Place::Namespace(name, client) => {
-                let params = DeleteParams {
-                    grace_period_seconds: Some(0),
-                    ..DeleteParams::default()
-                };
-                Api::<Namespace>::all(client).delete(&name, &params).await.unwrap();
-            }
-        }
+        self.place
     }
 }
 

@@ -15,7 +15,7 @@ use axum::body::Body;
 use axum::response::Response;
 use http::{Method, Request};
 
-use crate::resource::{Key, Resource};
+use crate::resource::{COORDINATION, Key, Resource};
 use crate::server::Server;
 use crate::status::{ApiError, Result, text_response};
 
@@ -35,58 +35,73 @@ async fn route(server: &Arc<Server>, request: Request<Body>) -> Result<Response>
     let segments = query::segments(request.uri().path())?;
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
     let query = Query::parse(request.uri().query().unwrap_or_default());
-    let method = request.method().clone();
     match segments.as_slice() {
         ["readyz" | "healthz" | "livez"] => Ok(text_response("ok")),
         ["version"] => Ok(discovery::version()),
         ["api"] => Ok(discovery::versions()),
         ["apis"] => Ok(discovery::groups()),
         ["api", "v1"] => Ok(discovery::resources()),
-        ["api", "v1", "namespaces"] => collection(server, Resource::Namespaces, None, request, &query).await,
-        ["api", "v1", "namespaces", name] => {
-            let key = Key::new(Resource::Namespaces, "", name);
-            if method == Method::GET {
-                objects::get(server, &key, &request)
-            } else {
-                Err(ApiError::method_not_allowed())
-            }
+        ["apis", COORDINATION, "v1"] => Ok(discovery::coordination()),
+        ["api", "v1", path @ ..] => core(server, path, request, &query).await,
+        ["apis", COORDINATION, "v1", path @ ..] => of_group(server, COORDINATION, path, request, &query).await,
+        _ => Err(ApiError::unknown_path()),
+    }
+}
+
+/// What only the core group has, and all that any group has.
+async fn core(server: &Arc<Server>, path: &[&str], request: Request<Body>, query: &Query) -> Result<Response> {
+    match (request.method().clone(), path) {
+        (_, ["namespaces"]) => collection(server, Resource::Namespaces, None, request, query).await,
+        (Method::GET, ["namespaces", name]) => {
+            objects::get(server, &Key::new(Resource::Namespaces, "", name), &request)
         }
-        ["api", "v1", plural] => {
-            let resource = Resource::from_plural(plural).ok_or_else(ApiError::unknown_path)?;
-            collection(server, resource, None, request, &query).await
+        (_, ["namespaces", _]) => Err(ApiError::method_not_allowed()),
+        (Method::GET, ["namespaces", namespace, "pods", name, "log"]) => {
+            logs::read(server, &Key::new(Resource::Pods, namespace, name), query).await
         }
-        ["api", "v1", "namespaces", namespace, plural] => {
-            let resource = Resource::from_plural(plural).ok_or_else(ApiError::unknown_path)?;
-            collection(server, resource, Some(namespace), request, &query).await
-        }
-        ["api", "v1", "namespaces", namespace, plural, name] => {
-            let resource = Resource::from_plural(plural).ok_or_else(ApiError::unknown_path)?;
-            let key = Key::new(resource, namespace, name);
-            match method {
-                Method::GET => objects::get(server, &key, &request),
-                Method::PUT => objects::replace(server, &key, false, request, &query).await,
-                Method::PATCH => objects::patch(server, &key, false, request, &query).await,
-                Method::DELETE => objects::delete(server, &key, request, &query).await,
-                _ => Err(ApiError::method_not_allowed()),
-            }
-        }
-        ["api", "v1", "namespaces", namespace, "pods", name, "log"] if method == Method::GET => {
-            logs::read(server, &Key::new(Resource::Pods, namespace, name), &query).await
-        }
-        ["api", "v1", "namespaces", namespace, "pods", name, "exec"] => match method {
-            Method::GET => exec::start(server, &Key::new(Resource::Pods, namespace, name), request, &query).await,
+        (method, ["namespaces", namespace, "pods", name, "exec"]) => match method {
+            Method::GET => exec::start(server, &Key::new(Resource::Pods, namespace, name), request, query).await,
             Method::POST => Err(ApiError::bad_request(
                 "unable to upgrade: only WebSocket is served here",
             )),
             _ => Err(ApiError::method_not_allowed()),
         },
-        ["api", "v1", "namespaces", namespace, plural, name, "status"] => {
-            let resource = Resource::from_plural(plural).filter(|resource| resource.has_status());
-            let key = Key::new(resource.ok_or_else(ApiError::unknown_path)?, namespace, name);
+        _ => of_group(server, "", path, request, query).await,
+    }
+}
+
+async fn of_group(
+    server: &Arc<Server>,
+    group: &str,
+    path: &[&str],
+    request: Request<Body>,
+    query: &Query,
+) -> Result<Response> {
+    let known = |plural: &str| Resource::from_plural(group, plural).ok_or_else(ApiError::unknown_path);
+    let method = request.method().clone();
+    match path {
+        [plural] => collection(server, known(plural)?, None, request, query).await,
+        ["namespaces", namespace, plural] => collection(server, known(plural)?, Some(namespace), request, query).await,
+        ["namespaces", namespace, plural, name] => {
+            let key = Key::new(known(plural)?, namespace, name);
             match method {
                 Method::GET => objects::get(server, &key, &request),
-                Method::PUT => objects::replace(server, &key, true, request, &query).await,
-                Method::PATCH => objects::patch(server, &key, true, request, &query).await,
+                Method::PUT => objects::replace(server, &key, false, request, query).await,
+                Method::PATCH => objects::patch(server, &key, false, request, query).await,
+                Method::DELETE => objects::delete(server, &key, request, query).await,
+                _ => Err(ApiError::method_not_allowed()),
+            }
+        }
+        ["namespaces", namespace, plural, name, "status"] => {
+            let resource = known(plural)?;
+            if !resource.has_status() {
+                return Err(ApiError::unknown_path());
+            }
+            let key = Key::new(resource, namespace, name);
+            match method {
+                Method::GET => objects::get(server, &key, &request),
+                Method::PUT => objects::replace(server, &key, true, request, query).await,
+                Method::PATCH => objects::patch(server, &key, true, request, query).await,
                 _ => Err(ApiError::method_not_allowed()),
             }
         }

@@ -10,7 +10,7 @@ use crate::resource::Resource;
 
 pub(crate) fn apply(resource: Resource, object: &mut Value, storage_class: Option<&str>) {
     json::set(object, &[], "kind", resource.kind());
-    json::set(object, &[], "apiVersion", "v1");
+    json::set(object, &[], "apiVersion", resource.api_version());
     name(object);
     for field in [
         "resourceVersion",
@@ -30,6 +30,7 @@ pub(crate) fn apply(resource: Resource, object: &mut Value, storage_class: Optio
             json::default(object, "reportingComponent", "");
             json::default(object, "reportingInstance", "");
         }
+        Resource::Leases => {}
         Resource::Namespaces => json::set(object, &[], "status", json!({"phase": "Active"})),
     }
 }

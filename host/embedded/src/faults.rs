@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::watch;
+
 use crate::store::Store;
 
 /// Requests remembered.
@@ -81,6 +83,7 @@ pub struct Faults {
     plan: Mutex<Plan>,
     store: Arc<Store>,
     streams: Arc<Streams>,
+    away: watch::Sender<bool>,
 }
 
 /// Watches and logs being sent.
@@ -111,7 +114,22 @@ impl Faults {
             plan: Mutex::default(),
             store,
             streams: Arc::default(),
+            away: watch::Sender::new(false),
         }
+    }
+
+    pub(crate) fn away(&self) -> watch::Receiver<bool> {
+        self.away.subscribe()
+    }
+
+    /// The server is gone: open connections break, new ones are closed at once. Pods and objects stay.
+    pub fn go_away(&self) {
+        self.away.send_replace(true);
+    }
+
+    /// The server is back, with all that was there.
+    pub fn come_back(&self) {
+        self.away.send_replace(false);
     }
 
     pub(crate) fn open_stream(&self) -> OpenStream {

@@ -77,7 +77,7 @@ fn collect(store: &Store) {
 fn all(store: &Store) -> Vec<(Resource, Arc<Value>)> {
     let resources = Resource::NAMESPACED
         .into_iter()
-        .filter(|resource| *resource != Resource::Events);
+        .filter(|resource| !matches!(resource, Resource::Events | Resource::Leases));
     resources
         .flat_map(|resource| {
             store

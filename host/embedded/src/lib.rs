@@ -1,5 +1,5 @@
 //! A small Kubernetes in this process: an API server on loopback for pods (with status, logs and exec), claims,
-//! secrets and events, and a kubelet that runs each container's command as a local process. It is there for trying
+//! secrets, events and leases, and a kubelet that runs each container's command as a local process. It is there for trying
 //! the runner out without a cluster, and for tests that need a server which fails on request ([`Faults`]).
 //!
 //! **It is not a sandbox.** Images are names only: a command is a program of this machine, run as the user of this

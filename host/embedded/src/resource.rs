@@ -4,6 +4,9 @@ use serde_json::Value;
 
 use crate::json;
 
+/// The one API group beside the core.
+pub(crate) const COORDINATION: &str = "coordination.k8s.io";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Resource {
     Namespaces,
@@ -11,10 +14,11 @@ pub(crate) enum Resource {
     Claims,
     Secrets,
     Events,
+    Leases,
 }
 
 impl Resource {
-    pub(crate) const NAMESPACED: [Self; 4] = [Self::Pods, Self::Claims, Self::Secrets, Self::Events];
+    pub(crate) const NAMESPACED: [Self; 5] = [Self::Pods, Self::Claims, Self::Secrets, Self::Events, Self::Leases];
 
     pub(crate) fn plural(self) -> &'static str {
         match self {
@@ -23,6 +27,7 @@ impl Resource {
             Self::Claims => "persistentvolumeclaims",
             Self::Secrets => "secrets",
             Self::Events => "events",
+            Self::Leases => "leases",
         }
     }
 
@@ -33,11 +38,28 @@ impl Resource {
             Self::Claims => "PersistentVolumeClaim",
             Self::Secrets => "Secret",
             Self::Events => "Event",
+            Self::Leases => "Lease",
         }
     }
 
-    pub(crate) fn from_plural(name: &str) -> Option<Self> {
-        Self::NAMESPACED.into_iter().find(|resource| resource.plural() == name)
+    /// Empty for the core group.
+    pub(crate) fn group(self) -> &'static str {
+        match self {
+            Self::Leases => COORDINATION,
+            _ => "",
+        }
+    }
+
+    pub(crate) fn api_version(self) -> &'static str {
+        match self {
+            Self::Leases => "coordination.k8s.io/v1",
+            _ => "v1",
+        }
+    }
+
+    pub(crate) fn from_plural(group: &str, name: &str) -> Option<Self> {
+        let mut all = Self::NAMESPACED.into_iter();
+        all.find(|resource| resource.group() == group && resource.plural() == name)
     }
 
     pub(crate) fn has_status(self) -> bool {

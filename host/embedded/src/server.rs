@@ -39,11 +39,15 @@ struct Lost;
 
 pub(crate) async fn run(server: Arc<Server>, listener: TcpListener) {
     let mut connections = JoinSet::new();
+    let mut away = server.faults.away();
     loop {
         tokio::select! {
             () = server.shutdown.cancelled() => break,
             Some(_) = connections.join_next() => {}
+            Ok(()) = away.changed() => connections.shutdown().await,
             accepted = listener.accept() => match accepted {
+                // the port stays taken, so that it is still there when the server comes back
+                Ok(_) if *away.borrow() => {}
                 Ok((stream, _)) => {
                     connections.spawn(connection(server.clone(), stream));
                 }

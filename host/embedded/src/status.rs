@@ -32,27 +32,27 @@ impl ApiError {
 
     fn about(mut self, resource: Resource, name: &str) -> Self {
         self.details = json!({"name": name, "kind": resource.plural()});
+        if !resource.group().is_empty() {
+            crate::json::set(&mut self.details, &[], "group", resource.group());
+        }
         self
     }
 
     pub(crate) fn not_found(resource: Resource, name: &str) -> Self {
-        Self::new(404, "NotFound", format!("{} \"{name}\" not found", resource.plural())).about(resource, name)
+        Self::new(404, "NotFound", format!("{} \"{name}\" not found", named(resource))).about(resource, name)
     }
 
     pub(crate) fn already_exists(resource: Resource, name: &str) -> Self {
         Self::new(
             409,
             "AlreadyExists",
-            format!("{} \"{name}\" already exists", resource.plural()),
+            format!("{} \"{name}\" already exists", named(resource)),
         )
         .about(resource, name)
     }
 
     pub(crate) fn conflict(resource: Resource, name: &str, why: &str) -> Self {
-        let message = format!(
-            "Operation cannot be fulfilled on {} \"{name}\": {why}",
-            resource.plural()
-        );
+        let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", named(resource));
         Self::new(409, "Conflict", message).about(resource, name)
     }
 
@@ -131,6 +131,14 @@ impl ApiError {
                 .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
+    }
+}
+
+/// As messages name a resource.
+fn named(resource: Resource) -> String {
+    match resource.group() {
+        "" => resource.plural().to_owned(),
+        group => format!("{}.{group}", resource.plural()),
     }
 }
 

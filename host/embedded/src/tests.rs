@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures::{AsyncBufReadExt, StreamExt, TryStreamExt};
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Event, PersistentVolumeClaim, Pod, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use kube::api::{
@@ -577,5 +578,70 @@ async fn faults_hit_and_tokens_are_asked_for() {
             .iter()
             .any(|request| request.path.contains("/pods/p/exec?"))
     );
+    embedded.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_lease_goes_to_one_of_two_writers() {
+    let (embedded, client) = start().await;
+    let leases: Api<Lease> = Api::namespaced(client.clone(), embedded.namespace());
+    let held = |holder: &str, of: &Lease| {
+        let mut lease = of.clone();
+        lease.spec.get_or_insert_default().holder_identity = Some(holder.to_owned());
+        lease
+    };
+    let missing = code(leases.get("l").await.unwrap_err());
+    assert_eq!(
+        (missing.0, missing.2.as_str()),
+        (404, "leases.coordination.k8s.io \"l\" not found")
+    );
+    let new: Lease =
+        serde_json::from_value(json!({"metadata": {"name": "l"}, "spec": {"leaseDurationSeconds": 10}})).unwrap();
+    let made = leases.create(&PostParams::default(), &new).await.unwrap();
+    let again = code(leases.create(&PostParams::default(), &new).await.unwrap_err());
+    assert_eq!((again.0, again.1.as_str()), (409, "AlreadyExists"));
+    let first = leases
+        .replace("l", &PostParams::default(), &held("a", &made))
+        .await
+        .unwrap();
+    assert_ne!(first.metadata.resource_version, made.metadata.resource_version);
+    let second = code(
+        leases
+            .replace("l", &PostParams::default(), &held("b", &made))
+            .await
+            .unwrap_err(),
+    );
+    assert_eq!((second.0, second.1.as_str()), (409, "Conflict"));
+    let holder = leases.get("l").await.unwrap().spec.unwrap().holder_identity;
+    assert_eq!(holder.as_deref(), Some("a"));
+    // of its own group only
+    let pods: Api<Pod> = Api::namespaced(client, embedded.namespace());
+    assert!(pods.list(&ListParams::default()).await.unwrap().items.is_empty());
+    embedded.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_server_that_goes_away_and_comes_back() {
+    let (embedded, client) = start().await;
+    let pods: Api<Pod> = Api::namespaced(client, embedded.namespace());
+    let made = pods
+        .create(&PostParams::default(), &pod("a", shell("sleep 300")))
+        .await
+        .unwrap();
+    let mut watch = pods.watch(&WatchParams::default(), "0").await.unwrap().boxed();
+    embedded.faults().go_away();
+    while let Ok(Some(_)) = watch.try_next().await {}
+    pods.get("a").await.expect_err("it is away");
+    embedded.faults().come_back();
+    let poll = async {
+        loop {
+            match pods.get("a").await {
+                Ok(pod) => return pod,
+                Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    };
+    let same = tokio::time::timeout(LIMIT, poll).await.expect("in time");
+    assert_eq!(same.metadata.uid, made.metadata.uid);
     embedded.shutdown().await;
 }

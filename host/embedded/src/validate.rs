@@ -22,7 +22,7 @@ pub(crate) fn check(resource: Resource, object: &Value) -> Result<()> {
         Resource::Pods => pod::check(object, &mut causes),
         Resource::Claims => claim(object, &mut causes),
         Resource::Secrets => secret(object, &mut causes),
-        Resource::Namespaces | Resource::Events => {}
+        Resource::Namespaces | Resource::Events | Resource::Leases => {}
     }
     finish(resource, object, &causes)
 }

@@ -276,6 +276,20 @@ impl Cluster {
     }
 }
 
+impl Cluster {
+    /// Whether the API server answers this runner: the first pod of the namespace is asked for, once, for so long at most.
+    /// An answer that refuses it counts as none: nothing could be done with it.
+    pub async fn reachable(&self, limit: Duration) -> runner_core::Result<()> {
+        let probe = self.until(Some(Instant::now() + limit));
+        let target = self.target("pods", "", "", 1, None);
+        let call = target.map(|target| Call::get(target).shaped(Shape::MetadataList));
+        match call {
+            Ok(call) => probe.call(&call).await.map(drop).map_err(|failure| failure.to_error()),
+            Err(failure) => Err(failure.to_error()),
+        }
+    }
+}
+
 fn json(body: &Bytes) -> Result<Value, Failure> {
     serde_json::from_slice(body).map_err(|e| Failure::Transport(format!("answer is not JSON: {e}")))
 }
@@ -351,6 +365,11 @@ impl Call {
 
     pub(crate) fn create(path: String, object: &Value) -> Self {
         Self::new(Method::POST, path, object)
+    }
+
+    /// The object has the resource version that it replaces.
+    pub(crate) fn replace(path: String, object: &Value) -> Self {
+        Self::new(Method::PUT, path, object)
     }
 
     pub(crate) fn delete(path: String, options: &Value) -> Self {

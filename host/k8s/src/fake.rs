@@ -132,10 +132,12 @@ impl FakeApi {
                 let body = body.collect().await.unwrap().to_bytes();
                 let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
                 let (mut fault, mut answer) = api.answer(&head.method, &head.uri, &body);
-                if let Some(Fault::Slow(time)) = fault {
+                // once more if it is slow again
+                while let Some(Fault::Slow(time)) = fault {
+                    let (api, head, body) = (api.clone(), (head.method.clone(), head.uri.clone()), body.clone());
                     let late = async move {
                         tokio::time::sleep(time).await;
-                        api.answer(&head.method, &head.uri, &body)
+                        api.answer(&head.0, &head.1, &body)
                     };
                     (fault, answer) = tokio::spawn(late).await.unwrap();
                 }
@@ -152,6 +154,11 @@ impl FakeApi {
     /// The next call of this method on a path that ends so fails.
     pub(crate) fn fail(&self, method: Method, path: &str, fault: Fault) {
         self.0.lock().unwrap().faults.push((method, path.to_owned(), fault));
+    }
+
+    /// Nothing fails any more.
+    pub(crate) fn heal(&self) {
+        self.0.lock().unwrap().faults.clear();
     }
 
     /// `POST secrets`, `GET pods/x`, in order.
@@ -187,6 +194,7 @@ impl FakeApi {
         let whole = uri.path();
         let path = whole
             .strip_prefix("/api/v1/namespaces/ns/")
+            .or_else(|| whole.strip_prefix("/apis/coordination.k8s.io/v1/namespaces/ns/"))
             .or_else(|| whole.strip_prefix("/api/v1/").filter(|own| *own == "namespaces/ns"))
             .expect("one namespace")
             .to_owned();
@@ -239,9 +247,22 @@ impl State {
                 self.made += 1;
                 let mut object = body.clone();
                 object["metadata"]["uid"] = json!(format!("uid-{}", self.made));
+                if path.starts_with("leases/") {
+                    object["metadata"]["resourceVersion"] = json!(self.made.to_string());
+                }
                 self.objects.insert(path, object.clone());
                 (201, object)
             }
+            Method::PUT => match self.objects.get_mut(path) {
+                Some(object) if object["metadata"]["resourceVersion"] == body["metadata"]["resourceVersion"] => {
+                    self.made += 1;
+                    object.clone_from(body);
+                    object["metadata"]["resourceVersion"] = json!(self.made.to_string());
+                    (200, object.clone())
+                }
+                Some(_) => (409, status(409, "Conflict", &format!("{path} has been modified"))),
+                None => missing(),
+            },
             Method::PATCH => match self.objects.get_mut(path) {
                 Some(object) => {
                     json_patch::merge(object, body);

@@ -15,6 +15,7 @@ pub mod exec;
 mod fake;
 pub mod guard;
 mod json;
+pub mod lease;
 mod leftover;
 mod list;
 pub mod logs;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 pub(crate) mod reuse;
 
 /// What holds when a claim does not say.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClaimDefaults {
     /// Kubernetes StorageClass; none leaves the choice to the cluster.
     pub storage_class: Option<String>,

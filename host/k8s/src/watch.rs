@@ -4,17 +4,27 @@
 //! told again between [`PodEvent::Listing`] and [`PodEvent::Listed`]: what is missing there is gone. Only the fields that
 //! decide are kept of a pod.
 
+use std::time::Duration;
+
+use backon::ExponentialBuilder;
 use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ApiResource, NotUsed, Object};
 use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::utils::ResetTimerBackoff;
+use kube::runtime::watcher::{self, Event, ExponentialBackoff, watcher};
 use kube::{Api, ResourceExt as _};
 use runner_core::labels;
 use serde::Deserialize;
 
 use crate::client::Cluster;
 use crate::observe::watch_restarts;
+
+/// Pauses before a broken watch is opened again: short, as all that happens meanwhile is told that much later.
+const SOONEST: Duration = Duration::from_millis(200);
+const LATEST: Duration = Duration::from_secs(5);
+/// A watch that held so long begins with short pauses again.
+const CALM: Duration = Duration::from_secs(60);
 
 /// A state that is reported. There are no others: nothing is said of a pod that is neither (W-1107).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -75,9 +85,14 @@ impl Cluster {
     pub fn watch_workloads(&self) -> impl Stream<Item = PodEvent> + Send + 'static {
         let resource = ApiResource::erase::<Pod>(&());
         let pods: Api<LeanPod> = Api::namespaced_with(self.client().clone(), self.namespace(), &resource);
+        let pauses = ExponentialBuilder::default()
+            .with_min_delay(SOONEST)
+            .with_max_delay(LATEST)
+            .without_max_times()
+            .with_jitter();
         let config = watcher::Config::default().labels(labels::WORKLOAD_ID).page_size(500);
         watcher(pods, config)
-            .default_backoff()
+            .backoff(ResetTimerBackoff::new(ExponentialBackoff::from(pauses), CALM))
             .filter_map(async |event| event.map_or_else(|error| Some(broken(&error)), of_event))
     }
 }

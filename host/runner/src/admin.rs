@@ -16,9 +16,9 @@ use tonic::{Request, Response, Status};
 use tracing::{info, warn};
 
 use crate::explain;
+use crate::health;
 use crate::observe::ObserveLayer;
 use crate::policy::{Control, Trial};
-use crate::proto::DESCRIPTORS;
 use crate::proto::host_v1::admin_service_server::{AdminService, AdminServiceServer};
 use crate::proto::host_v1::*;
 use crate::status::status;
@@ -59,21 +59,12 @@ pub(crate) async fn serve(
     let service = AdminServiceServer::new(admin)
         .max_decoding_message_size(MESSAGE_BYTES)
         .max_encoding_message_size(MESSAGE_BYTES);
-    let (health, health_service) = tonic_health::server::health_reporter();
-    health.set_serving::<AdminServiceServer<Admin>>().await;
-    let reflection = || {
-        tonic_reflection::server::Builder::configure()
-            .register_encoded_file_descriptor_set(DESCRIPTORS)
-            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-            .with_service_name(NAME)
-            .with_service_name("grpc.health.v1.Health")
-    };
+    let (reporter, beside) = health::beside(NAME).map_err(|error| error.to_string())?;
+    reporter.set_serving::<AdminServiceServer<Admin>>().await;
     let server = Server::builder()
         .layer(ObserveLayer::new())
+        .add_routes(beside)
         .add_service(service)
-        .add_service(health_service)
-        .add_service(reflection().build_v1().map_err(|error| error.to_string())?)
-        .add_service(reflection().build_v1alpha().map_err(|error| error.to_string())?)
         .serve_with_incoming_shutdown(
             TcpIncoming::from(listener).with_nodelay(Some(true)),
             stop.clone().cancelled_owned(),

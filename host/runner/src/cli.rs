@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 mod client;
+mod config;
 #[cfg(feature = "embedded")]
 mod demo;
 mod dev_gateway;
@@ -34,6 +35,8 @@ struct Cli {
 enum Command {
     /// Serve the gRPC API
     Serve(Box<serve::Args>),
+    /// Print what serve would serve with, and what is wrong with it
+    Config(config::Args),
     /// Show the whole thing at work: a tour on the embedded cluster, in seconds
     #[cfg(feature = "embedded")]
     Demo(demo::Args),
@@ -76,7 +79,11 @@ enum Command {
 
 /// Run the program. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 141 nobody reads the output; exec has its own.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let matches = Cli::command().get_matches();
+    let cli = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => error.format(&mut Cli::command()).exit(),
+    };
     // what deployments of the original look for (W-210); the other commands speak as themselves
     let program = if matches!(cli.command, Command::Serve(_)) {
         "k8s-runner failed"
@@ -90,6 +97,7 @@ pub fn main() -> ExitCode {
     let result = runtime.block_on(async {
         match cli.command {
             Command::Serve(args) => serve::run(*args).await?,
+            Command::Config(args) => config::run(args, &matches).await?,
             #[cfg(feature = "embedded")]
             Command::Demo(args) => demo::run(args).await?,
             Command::Plan(args) => plan::run(*args).await?,

@@ -7,21 +7,26 @@ use std::path::PathBuf;
 
 use clap::Args;
 use runner_core::quantity::Quantity;
+use runner_k8s::lease::Lease;
 use runner_k8s::volumes::ClaimDefaults;
 use runner_sandbox::Document;
 use serde_json::{Map, Value};
 
+use self::problems::{Problems, first};
 use crate::listener::tls::Files;
 
 mod executions;
+mod lease;
 mod platform;
 mod policy_env;
+mod problems;
 mod revisions;
 mod sweep;
 mod switch;
 mod telemetry;
 mod tls;
 
+pub use lease::LeaseOptions;
 pub use platform::{Platform, PlatformOptions};
 pub use policy_env::PolicyEnv;
 pub use revisions::{Block, RevisionOptions, Revisions};
@@ -34,12 +39,24 @@ const CHECKED_VOLUMES: &str = "WORKLOAD_CHECKED_VOLUMES";
 /// What `serve` takes.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Options {
-    /// Address to serve gRPC on: HOST:PORT, or :PORT for all interfaces [default: :50051]
-    #[arg(long, env = "GRPC_ADDR", value_name = "ADDR", help_heading = "Serving")]
+    /// Address to serve gRPC on: HOST:PORT, or :PORT for all interfaces
+    #[arg(
+        long,
+        env = "GRPC_ADDR",
+        default_value = ":50051",
+        value_name = "ADDR",
+        help_heading = "Serving"
+    )]
     pub grpc_addr: Option<String>,
 
-    /// Log level: debug, info, warn or error; anything else is info [default: info]
-    #[arg(long, env = "LOG_LEVEL", value_name = "LEVEL", help_heading = "Serving")]
+    /// Log level: debug, info, warn or error; anything else is info
+    #[arg(
+        long,
+        env = "LOG_LEVEL",
+        default_value = "info",
+        value_name = "LEVEL",
+        help_heading = "Serving"
+    )]
     pub log_level: Option<String>,
 
     /// Metrics and traces.
@@ -54,16 +71,20 @@ pub struct Options {
     #[command(flatten)]
     pub platform: PlatformOptions,
 
-    /// How many executions may run at the same time [default: 10000]
-    #[arg(long, env = executions::NAME, value_name = "N", help_heading = "Serving")]
+    /// Several replicas.
+    #[command(flatten)]
+    pub lease: LeaseOptions,
+
+    /// How many executions may run at the same time
+    #[arg(long, env = executions::NAME, default_value = "10000", value_name = "N", help_heading = "Serving")]
     pub max_executions: Option<String>,
 
     /// Kubeconfig file; unset uses the service account of the pod, then ~/.kube/config
     #[arg(long, env = "KUBECONFIG", value_name = "FILE", help_heading = "Kubernetes")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// List volumes with their identities and remove them only by these: true or false [default: false]
-    #[arg(long, env = CHECKED_VOLUMES, value_name = "BOOL", help_heading = "Kubernetes")]
+    /// List volumes with their identities and remove them only by these: true or false
+    #[arg(long, env = CHECKED_VOLUMES, default_value = "false", value_name = "BOOL", help_heading = "Kubernetes")]
     pub checked_volumes: Option<String>,
 
     /// The secret sweeper.
@@ -90,8 +111,14 @@ pub struct PlanOptions {
     #[arg(long, env = "PVC_STORAGE_CLASS", value_name = "CLASS", help_heading = "Kubernetes")]
     pub pvc_storage_class: Option<String>,
 
-    /// Size of claims that name none, a Kubernetes quantity [default: 10Gi]
-    #[arg(long, env = "PVC_STORAGE_SIZE", value_name = "QUANTITY", help_heading = "Kubernetes")]
+    /// Size of claims that name none, a Kubernetes quantity
+    #[arg(
+        long,
+        env = "PVC_STORAGE_SIZE",
+        default_value = "10Gi",
+        value_name = "QUANTITY",
+        help_heading = "Kubernetes"
+    )]
     pub pvc_storage_size: Option<String>,
 
     /// Catalog document for the catalog plugin; a missing file is an empty catalog
@@ -148,6 +175,8 @@ pub struct Config {
     pub checked_volumes: bool,
     /// None when it is off.
     pub sweep: Option<Sweep>,
+    /// None: this runner is alone.
+    pub lease: Option<Lease>,
     /// Where the admin API is served; none when it is off.
     pub admin_addr: Option<String>,
     /// How the policy changes while serving.
@@ -163,7 +192,7 @@ pub struct Config {
 }
 
 /// Checked settings of what decides a workload.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct PlanConfig {
     /// None when not given.
     pub namespace: Option<String>,
@@ -176,6 +205,12 @@ pub struct PlanConfig {
 impl Options {
     /// Check everything, in the contract's order; the first problem wins. `embedded` makes the namespace optional.
     pub fn check(self, embedded: bool) -> Result<Config, String> {
+        self.check_all(embedded).map_err(first)
+    }
+
+    /// The same with every problem.
+    pub fn check_all(self, embedded: bool) -> Result<Config, Vec<String>> {
+        let mut problems = Problems::default();
         // whole, so that a new option cannot be forgotten here; the log level is used before, see telemetry
         let Self {
             grpc_addr,
@@ -183,6 +218,7 @@ impl Options {
             telemetry,
             tls,
             platform,
+            lease,
             max_executions,
             kubeconfig,
             checked_volumes,
@@ -191,32 +227,40 @@ impl Options {
             plan,
         } = self;
         if plan.namespace.as_deref().is_none_or(|n| n.trim().is_empty()) && !embedded {
-            return Err("KUBE_NAMESPACE is required".to_owned());
+            problems.value(Err("KUBE_NAMESPACE is required".to_owned()))
         }
-        let platform = platform.check()?;
-        let plan = plan.check()?;
-        let (admin_addr, revisions) = revisions.check()?;
-        Ok(Config {
+        let platform = problems.values(platform.check());
+        let plan = problems.values(plan.check_all());
+        let (admin_addr, revisions) = problems.values(revisions.check());
+        let config = Config {
             grpc_addr: grpc_addr
                 .filter(|a| !a.trim().is_empty())
                 .unwrap_or_else(|| ":50051".to_owned()),
-            max_executions: executions::parse(max_executions.as_deref())?,
+            max_executions: problems.value(executions::parse(max_executions.as_deref())),
             kubeconfig: not_blank(kubeconfig),
-            checked_volumes: switch::parse(CHECKED_VOLUMES, checked_volumes.as_deref())?,
-            sweep: sweep.check()?,
+            checked_volumes: problems.value(switch::parse(CHECKED_VOLUMES, checked_volumes.as_deref())),
+            sweep: problems.values(sweep.check()),
+            lease: problems.value(lease.check()),
             admin_addr,
             revisions,
             platform,
-            telemetry: telemetry.check()?,
-            tls: tls.check()?,
+            telemetry: problems.value(telemetry.check()),
+            tls: problems.value(tls.check()),
             plan,
-        })
+        };
+        problems.finish(config)
     }
 }
 
 impl PlanOptions {
     /// Check everything, in the contract's order; the first problem wins.
     pub fn check(self) -> Result<PlanConfig, String> {
+        self.check_all().map_err(first)
+    }
+
+    /// The same with every problem.
+    pub fn check_all(self) -> Result<PlanConfig, Vec<String>> {
+        let mut problems = Problems::default();
         let Self {
             namespace,
             pvc_storage_class,
@@ -229,14 +273,15 @@ impl PlanOptions {
         } = self;
         let namespace = namespace.map(|n| n.trim().to_owned()).filter(|n| !n.is_empty());
         if let Some(name) = &namespace {
-            runner_core::names::dns_label(name).map_err(|reason| format!("invalid KUBE_NAMESPACE: {reason}"))?;
+            let checked = runner_core::names::dns_label(name);
+            problems.value(checked.map_err(|reason| format!("invalid KUBE_NAMESPACE: {reason}")));
         }
         let claim_defaults = ClaimDefaults {
             storage_class: pvc_storage_class.map(|c| c.trim().to_owned()).filter(|c| !c.is_empty()),
-            size: storage_size(pvc_storage_size)?,
+            size: problems.value(storage_size(pvc_storage_size)),
         };
-        let shared_settings = policy_env.settings(capability_implementations.as_deref())?;
-        Ok(PlanConfig {
+        let shared_settings = problems.values(policy_env.settings(capability_implementations.as_deref()));
+        let config = PlanConfig {
             namespace,
             claim_defaults,
             policy: PolicyConfig {
@@ -246,7 +291,8 @@ impl PlanOptions {
                 plugin_cache: not_blank(plugin_cache).or_else(default_plugin_cache),
                 shared_settings,
             },
-        })
+        };
+        problems.finish(config)
     }
 }
 

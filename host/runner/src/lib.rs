@@ -13,6 +13,8 @@ pub mod embedded;
 mod executions;
 mod explain;
 mod gate;
+mod health;
+pub mod leader;
 pub mod listener;
 mod observe;
 mod oversize;

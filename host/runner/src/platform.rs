@@ -18,6 +18,8 @@ pub use catalog::{Offer, offer};
 pub use gateway::Gateway;
 
 use crate::config::Platform as Settings;
+use crate::health::Readiness;
+use crate::leader::Leader;
 use crate::listener::Entrance;
 use crate::listener::ziti::{Identity, Ziti};
 use crate::policy::Control;
@@ -29,6 +31,8 @@ pub(crate) struct Parts {
     /// What the runner offers, now and after each change.
     pub(crate) offers: watch::Receiver<Offer>,
     pub(crate) entrance: Entrance,
+    pub(crate) leader: Leader,
+    pub(crate) readiness: Readiness,
     /// Cancelled once no call is running any more: until then the overlay carries them.
     pub(crate) drained: CancellationToken,
 }
@@ -61,22 +65,52 @@ pub(crate) async fn offers(
 }
 
 /// Run until the shutdown. The reason of an early end is the contract's text (W-207, W-209, W-211).
+///
+/// Of several replicas only the leader enrols: each enrolment deletes the identity of the one before (S-825). The others
+/// wait until they lead.
 pub(crate) async fn run(parts: Parts, shutdown: CancellationToken) -> Result<(), String> {
+    let gateway = Gateway::new(&parts.settings.gateway, parts.settings.token.clone())?;
+    let Parts { leader, readiness, .. } = &parts;
+    loop {
+        let wait = async {
+            leader.known().await;
+            if !leader.leads() {
+                // the one that is on the overlay is another one
+                readiness.overlay(None);
+                leader.elected().await;
+            }
+        };
+        if shutdown.run_until_cancelled(wait).await.is_none() {
+            return Ok(());
+        }
+        readiness.overlay(Some("not on the overlay yet"));
+        tokio::select! {
+            ended = session(&gateway, &parts, &shutdown) => return ended,
+            // not with the time of a lease alone: without an API server nobody else can take it, and callers that find
+            // nobody on the overlay count every workload as lost (S-833)
+            () = leader.superseded() => warn!("another replica took over: the overlay is left to it"),
+        }
+    }
+}
+
+/// One enrolment and what it is good for.
+async fn session(gateway: &Gateway, parts: &Parts, shutdown: &CancellationToken) -> Result<(), String> {
     let Parts {
         settings,
         cluster,
-        mut offers,
+        offers,
         entrance,
+        leader,
+        readiness,
         drained,
     } = parts;
     let deadline = settings.enrollment_timeout;
-    let gateway = Gateway::new(&settings.gateway, settings.token)?;
+    let mut offers = offers.clone();
     let start = async {
         let enrolled = (gateway.enroll(deadline).await)
             .map_err(|status| format!("enroll runner via gateway: {}", gateway::text(&status)))?;
         info!(service = enrolled.service_name, "runner enrolled");
-        let offer = offers.borrow_and_update().clone();
-        let reported = catalog::first(&gateway, &offer, deadline).await;
+        let reported = catalog::first(gateway, &mut offers, deadline).await;
         let identity =
             Identity::parse(&enrolled.identity_json).map_err(|error| format!("parse ziti identity: {error}"))?;
         let ziti = Ziti::connect(identity).await?;
@@ -94,17 +128,33 @@ pub(crate) async fn run(parts: Parts, shutdown: CancellationToken) -> Result<(),
         }
     };
     let states = async {
-        if let Err(reason) = states::report(gateway.clone(), cluster, shutdown.clone()).await {
+        // to the end of the drain: the lease is held as long, so nobody else reports yet
+        let report = states::report(gateway.clone(), cluster.clone(), leader.clone(), drained.clone());
+        if let Err(error) = report.await {
             // W-212: never fatal
-            warn!(error = reason, "workload state reporting stopped");
+            warn!(error, "workload state reporting stopped");
         }
         Ok(())
     };
+    let bound = listener.monitor();
+    let readiness = async {
+        let follow = async {
+            loop {
+                bound.ready().await;
+                readiness.overlay(None);
+                bound.wait_for(|routers| routers == 0).await;
+                readiness.overlay(Some("no edge router of the overlay has the service"));
+            }
+        };
+        let _: Option<()> = shutdown.run_until_cancelled(follow).await;
+        Ok(())
+    };
     tokio::try_join!(
-        entrance.serve(listener, shutdown.clone()),
+        entrance.clone().serve(listener, shutdown.clone()),
         identity,
-        catalog::keep(gateway.clone(), offers, reported, deadline, shutdown.clone()),
+        catalog::keep(gateway, offers, reported, leader, shutdown),
         states,
+        readiness,
     )?;
     drained.cancelled().await;
     ziti.close().await;

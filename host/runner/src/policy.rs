@@ -56,6 +56,12 @@ pub(crate) async fn load_bundle(engine: &Engine, bundle: &Bundle) -> Result<Revi
     Revision::load(engine, bundle.inputs(&builtins)).await
 }
 
+/// All that a start with these files would check; nothing is kept.
+pub(crate) async fn check(engine: &Engine, config: &PolicyConfig) -> Result<Revision, Problems> {
+    let bundle = read(&paths(config)).await.bundle?;
+    load_checked(engine, &bundle).await
+}
+
 /// As [`load_bundle`], and the plugins' own cases pass.
 async fn load_checked(engine: &Engine, bundle: &Bundle) -> Result<Revision, Problems> {
     let revision = load_bundle(engine, bundle).await?;

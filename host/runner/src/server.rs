@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runner_k8s::Cluster;
+use runner_k8s::lease::{Lease, Standing};
 use runner_k8s::volumes::ClaimDefaults;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::transport::Server;
+use tonic_health::ServingStatus;
 use tower::util::MapResponseLayer;
 use tracing::{info, warn};
 
@@ -17,6 +19,8 @@ use crate::admin;
 use crate::config::{Platform, Sweep};
 use crate::executions::Executions;
 use crate::gate::GateLayer;
+use crate::health::{self, Readiness};
+use crate::leader::Leader;
 use crate::listener;
 use crate::listener::tcp::Tcp;
 use crate::listener::tls::{self, Tls};
@@ -24,11 +28,12 @@ use crate::observe::ObserveLayer;
 use crate::oversize;
 use crate::platform;
 use crate::policy::{self, Control};
-use crate::proto::DESCRIPTORS;
 use crate::proto::runner_v1::runner_service_server::RunnerServiceServer;
 use crate::rpc::{Bounded, Service};
 use crate::tasks::{self, Tasks};
 use crate::telemetry::{Running, Sources, Telemetry};
+
+const NAME: &str = "agynio.api.runner.v1.RunnerService";
 
 /// Streams get this long to end after a signal, then they are cut.
 const DRAIN: Duration = Duration::from_secs(20);
@@ -56,6 +61,8 @@ pub struct Parts {
     pub tasks: TaskTracker,
     /// The secret sweeper; none when it is off.
     pub sweep: Option<Sweep>,
+    /// By which one of several replicas is elected; none when this one is alone.
+    pub lease: Option<Lease>,
     /// For the admin API; none when it is off.
     pub admin: Option<TcpListener>,
     /// The platform side; none when the overlay is off.
@@ -117,6 +124,7 @@ pub async fn run(parts: Parts, listener: TcpListener, shutdown: CancellationToke
         max_executions,
         tasks,
         sweep,
+        lease,
         admin,
         platform,
         tls,
@@ -146,16 +154,30 @@ pub async fn run(parts: Parts, listener: TcpListener, shutdown: CancellationToke
             admin::serve(Arc::clone(&control), cluster.clone(), log_level, listener, stop)
         });
     }
+    let drained = CancellationToken::new();
+    let leader = match lease {
+        // with neither there is nothing that only one may do
+        Some(lease) if platform.is_some() || sweep.is_some() => {
+            let (standing, seen) = watch::channel(Standing::Unknown);
+            let (cluster, drained) = (cluster.clone(), drained.clone());
+            // to the end of the drain: what the leader has is not free before
+            background.spawn("leader election", |_| async move {
+                cluster.elect(lease, &standing, drained).await;
+                Ok(())
+            });
+            Leader::elected_by(seen)
+        }
+        _ => Leader::alone(),
+    };
     if let Some(sweep) = sweep {
         info!(interval = ?sweep.interval, grace = ?sweep.grace, "start-up secrets without a pod are swept");
         background.spawn("secret sweeper", |stop| {
-            tasks::sweep_secrets(cluster.clone(), sweep, stop)
+            tasks::sweep_secrets(cluster.clone(), sweep, leader.clone(), stop)
         });
     }
     if checked_volumes {
         info!("volumes are removed only by RemoveVolumeBound");
     }
-    let drained = CancellationToken::new();
     let (entrance, incoming) = listener::entrance();
     let tcp = Tcp::new(listener);
     match tls {
@@ -168,6 +190,7 @@ pub async fn run(parts: Parts, listener: TcpListener, shutdown: CancellationToke
     let gate = GateLayer {
         closed: platform.as_ref().is_some_and(|settings| !settings.open_tcp),
     };
+    let readiness = Readiness::new(platform.is_some());
     if let Some(settings) = platform {
         let (offer, offers) = watch::channel(platform::offer(&control.pin()));
         background.spawn("catalog offers", |stop| {
@@ -178,19 +201,21 @@ pub async fn run(parts: Parts, listener: TcpListener, shutdown: CancellationToke
             cluster: cluster.clone(),
             offers,
             entrance,
+            leader,
+            readiness: readiness.clone(),
             drained: drained.clone(),
         };
         background.spawn("platform", |stop| platform::run(parts, stop));
     }
-    let (health, health_service) = tonic_health::server::health_reporter();
-    health.set_serving::<RunnerServiceServer<Service>>().await;
-    let reflection = || {
-        tonic_reflection::server::Builder::configure()
-            .register_encoded_file_descriptor_set(DESCRIPTORS)
-            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-            .with_service_name("agynio.api.runner.v1.RunnerService")
-            .with_service_name("grpc.health.v1.Health")
-    };
+    let (reporter, beside) = health::beside(NAME)?;
+    for name in ["", NAME] {
+        reporter.set_service_status(name, ServingStatus::NotServing).await;
+    }
+    background.spawn("readiness probe", |stop| {
+        readiness.clone().watch_kubernetes(cluster.clone(), stop)
+    });
+    let told = CancellationToken::new();
+    background.spawn("readiness", |stop| readiness.keep(reporter, NAME, stop, told.clone()));
     let server = Server::builder()
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
@@ -199,19 +224,15 @@ pub async fn run(parts: Parts, listener: TcpListener, shutdown: CancellationToke
         .layer(MapResponseLayer::new(oversize::correct))
         .layer(gate)
         .layer(tower::layer::layer_fn(Bounded))
+        .add_routes(beside)
         .add_service(RunnerServiceServer::new(service))
-        .add_service(health_service)
-        .add_service(reflection().build_v1()?)
-        .add_service(reflection().build_v1alpha()?)
         .serve_with_incoming_shutdown(incoming, {
             let shutdown = shutdown.clone();
             async move {
                 shutdown.cancelled().await;
                 info!("shutting down");
-                health.set_not_serving::<RunnerServiceServer<Service>>().await;
-                health
-                    .set_service_status("", tonic_health::ServingStatus::NotServing)
-                    .await;
+                // before connections are told to go away
+                told.cancelled().await;
             }
         });
     let cut = async {

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use crate::config::Sweep;
+use crate::leader::Leader;
 
 /// A background task ended although nobody told it to. What it gave as reason is the text, in the contract's words where
 /// it has some.
@@ -78,10 +79,11 @@ impl Tasks {
     }
 }
 
-/// W-1311: a round at once, then one per interval. A round that fails is only logged: the next one may succeed.
+/// W-1311: a round at once, then one per interval, by the leader of several replicas. A round that fails is only logged: the next one may succeed.
 pub(crate) async fn sweep_secrets(
     cluster: Cluster,
     settings: Sweep,
+    leader: Leader,
     shutdown: CancellationToken,
 ) -> Result<(), String> {
     let mut rounds = tokio::time::interval(settings.interval.max(Duration::from_millis(1)));
@@ -89,10 +91,13 @@ pub(crate) async fn sweep_secrets(
     let work = async {
         loop {
             rounds.tick().await;
-            match cluster.sweep_secrets(settings.grace).await {
-                Ok(swept) if swept.removed > 0 => info!(seen = swept.seen, removed = swept.removed, "secrets swept"),
-                Ok(swept) => debug!(seen = swept.seen, "no secret to sweep"),
-                Err(error) => warn!(error = %error, "secret sweep failed"),
+            match leader.run(cluster.sweep_secrets(settings.grace)).await {
+                None => debug!("another replica sweeps"),
+                Some(Ok(swept)) if swept.removed > 0 => {
+                    info!(seen = swept.seen, removed = swept.removed, "secrets swept");
+                }
+                Some(Ok(swept)) => debug!(seen = swept.seen, "no secret to sweep"),
+                Some(Err(error)) => warn!(error = %error, "secret sweep failed"),
             }
         }
     };

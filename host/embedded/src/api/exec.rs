@@ -79,12 +79,13 @@ pub(super) async fn start(server: &Arc<Server>, key: &Key, request: Request<Body
         closes,
         cut,
     };
-    let (tasks, shutdown) = (server.tasks.clone(), server.shutdown.clone());
+    let (tasks, shutdown, mut away) = (server.tasks.clone(), server.shutdown.clone(), server.faults.away());
     Ok(upgrade.on_upgrade(move |socket| {
         tasks.track_future(async move {
             tokio::select! {
                 () = session.run(socket) => {}
                 () = shutdown.cancelled() => {}
+                _ = away.changed() => {}
             }
         })
     }))

@@ -53,7 +53,7 @@ impl Shape {
 
     fn list(self, resource: Resource) -> (&'static str, String) {
         match self {
-            Self::Full => ("v1", format!("{}List", resource.kind())),
+            Self::Full => (resource.api_version(), format!("{}List", resource.kind())),
             Self::Metadata => ("meta.k8s.io/v1", "PartialObjectMetadataList".to_owned()),
         }
     }

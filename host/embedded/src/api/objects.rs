@@ -127,7 +127,8 @@ async fn read_object(resource: Resource, request: Request<Body>) -> Result<Value
     let kind = json::text(&object, "/kind");
     if !object.is_object() || (!kind.is_empty() && kind != resource.kind()) {
         let expected = resource.kind();
-        let message = format!("{kind} in version \"v1\" cannot be handled as a {expected}");
+        let version = resource.api_version();
+        let message = format!("{kind} in version \"{version}\" cannot be handled as a {expected}");
         return Err(ApiError::bad_request(message));
     }
     Ok(object)

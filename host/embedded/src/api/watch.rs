@@ -113,7 +113,7 @@ impl Watch {
     fn bookmark(&self) -> Value {
         let version = self.revision.to_string();
         let object = json!({
-            "kind": self.resource.kind(), "apiVersion": "v1",
+            "kind": self.resource.kind(), "apiVersion": self.resource.api_version(),
             "metadata": {"resourceVersion": version, "creationTimestamp": null},
         });
         let mut event = self.event("BOOKMARK", &object);

@@ -101,6 +101,7 @@ impl Serving {
             max_executions: 100,
             tasks: TaskTracker::new(),
             sweep: None,
+            lease: None,
             admin: None,
             platform: None,
             tls: None,

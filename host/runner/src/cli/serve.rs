@@ -1,6 +1,6 @@
 //! `runner-host serve`: settings, cluster, policy, listener, then serve until a signal (W-201).
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use runner_k8s::{Cluster, Connection, Source};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -30,8 +30,24 @@ impl Args {
     }
 }
 
+impl Args {
+    /// The settings, checked, and whether they are for the embedded cluster; or everything that is wrong with them.
+    pub(crate) fn checked(self) -> Result<(Config, bool), Vec<String>> {
+        let embedded = self.embedded();
+        Ok((self.options.check_all(embedded)?, embedded))
+    }
+}
+
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
-    let shutdown = signals()?;
+    let Signals { shutdown, again } = signals()?;
+    tokio::select! {
+        ended = start(args, shutdown) => ended,
+        // G-63
+        () = again.cancelled() => bail!("a second signal: what was still running is cut"),
+    }
+}
+
+async fn start(args: Args, shutdown: CancellationToken) -> anyhow::Result<()> {
     let embedded = args.embedded();
     let log_level = telemetry::level(args.options.log_level.as_deref());
     let config = args
@@ -40,14 +56,19 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         .map_err(|error| anyhow!("load config: {error}"))?;
     let (log_level, traces) = telemetry::init(log_level, config.telemetry.traces.as_ref())
         .map_err(|error| anyhow!("init logger: {error}"))?;
-    let served = start(config, log_level, embedded, shutdown).await;
+    let served = observed(config, log_level, embedded, shutdown).await;
     if let Some(traces) = traces {
         traces.shutdown().await;
     }
     served
 }
 
-async fn start(config: Config, log_level: LogLevel, embedded: bool, shutdown: CancellationToken) -> anyhow::Result<()> {
+async fn observed(
+    config: Config,
+    log_level: LogLevel,
+    embedded: bool,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
     let telemetry = Telemetry {
         metrics: metrics(&config).await?,
         log_level: Some(log_level),
@@ -60,16 +81,21 @@ async fn start(config: Config, log_level: LogLevel, embedded: bool, shutdown: Ca
         #[cfg(feature = "embedded")]
         return serve_embedded(config, policy, telemetry, shutdown).await;
     }
+    let cluster = connect(&config).await?;
+    serve(config, policy, cluster, telemetry, shutdown).await
+}
+
+/// W-203: no call is made yet.
+pub(crate) async fn connect(config: &Config) -> anyhow::Result<Cluster> {
     let namespace = config.plan.namespace.clone().unwrap_or_default();
     let source = config.kubeconfig.clone().map_or(Source::Infer, Source::Path);
     let connection = Connection {
         source,
         ..Connection::default()
     };
-    let cluster = Cluster::connect(connection, namespace)
+    Cluster::connect(connection, namespace)
         .await
-        .context("init kube client")?;
-    serve(config, policy, cluster, telemetry, shutdown).await
+        .context("init kube client")
 }
 
 /// Counting begins here, before there is anything to count.
@@ -122,6 +148,7 @@ async fn serve(
         max_executions: config.max_executions,
         tasks: TaskTracker::new(),
         sweep: config.sweep,
+        lease: config.lease,
         admin,
         platform: config.platform,
         tls: config.tls,
@@ -131,22 +158,35 @@ async fn serve(
     Ok(())
 }
 
-/// A token that SIGINT or SIGTERM cancels; installed before anything else (W-201).
-fn signals() -> anyhow::Result<CancellationToken> {
+/// What signals ask for.
+struct Signals {
+    /// An end in order.
+    shutdown: CancellationToken,
+    /// An end at once.
+    again: CancellationToken,
+}
+
+/// The first SIGINT or SIGTERM, and the second; installed before anything else (W-201).
+fn signals() -> anyhow::Result<Signals> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut interrupt = signal(SignalKind::interrupt()).context("install the SIGINT handler")?;
     let mut terminate = signal(SignalKind::terminate()).context("install the SIGTERM handler")?;
     // from now on SIGHUP does not end the process; what it does is the policy watcher's
     drop(signal(SignalKind::hangup()).context("install the SIGHUP handler")?);
-    let token = CancellationToken::new();
-    let cancelled = token.clone();
+    let signals = Signals {
+        shutdown: CancellationToken::new(),
+        again: CancellationToken::new(),
+    };
+    let tokens = [signals.shutdown.clone(), signals.again.clone()];
     // lives as long as the process: the runtime is dropped right after serving ends
     tokio::spawn(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
+        for token in tokens {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            token.cancel();
         }
-        cancelled.cancel();
     });
-    Ok(token)
+    Ok(signals)
 }

@@ -6,6 +6,7 @@ use clap::Args;
 use runner_core::duration;
 use runner_core::secret::Secret;
 
+use super::problems::Problems;
 use super::switch;
 
 const ENABLED: &str = "ZITI_ENABLED";
@@ -17,25 +18,25 @@ const OPEN_TCP: &str = "RUNNER_OPEN_TCP";
 /// How the platform is reached and how it reaches this runner.
 #[derive(Debug, Clone, Default, Args)]
 pub struct PlatformOptions {
-    /// Enrol at the platform and serve on its OpenZiti overlay: true or false [default: false]
-    #[arg(long, env = ENABLED, value_name = "BOOL", help_heading = "Platform")]
+    /// Enrol at the platform and serve on its OpenZiti overlay: true or false
+    #[arg(long, env = ENABLED, default_value = "false", value_name = "BOOL", help_heading = "Platform")]
     pub ziti_enabled: Option<String>,
 
-    /// The platform's gateway, HOST:PORT [default: gateway:8080]
-    #[arg(long, env = GATEWAY, value_name = "ADDR", help_heading = "Platform")]
+    /// The platform's gateway, HOST:PORT
+    #[arg(long, env = GATEWAY, default_value = "gateway:8080", value_name = "ADDR", help_heading = "Platform")]
     pub gateway_address: Option<String>,
 
     /// The token that the platform gave to this runner; better given as environment variable
     #[arg(long, env = TOKEN, value_name = "TOKEN", hide_env_values = true, help_heading = "Platform")]
     pub service_token: Option<String>,
 
-    /// How long enrolment is tried, a Go duration [default: 2m]
-    #[arg(long, env = TIMEOUT, value_name = "DURATION", help_heading = "Platform")]
+    /// How long enrolment is tried, a Go duration
+    #[arg(long, env = TIMEOUT, default_value = "2m", value_name = "DURATION", help_heading = "Platform")]
     pub ziti_enrollment_timeout: Option<String>,
 
     /// Serve the whole API on the TCP address too while the overlay is on: true or false; otherwise it answers Ready,
-    /// health and reflection there [default: false]
-    #[arg(long, env = OPEN_TCP, value_name = "BOOL", help_heading = "Platform")]
+    /// health and reflection there
+    #[arg(long, env = OPEN_TCP, default_value = "false", value_name = "BOOL", help_heading = "Platform")]
     pub open_tcp: Option<String>,
 }
 
@@ -54,19 +55,20 @@ pub struct Platform {
 
 impl PlatformOptions {
     /// None when it is off.
-    pub(super) fn check(self) -> Result<Option<Platform>, String> {
-        if !switch::parse(ENABLED, self.ziti_enabled.as_deref())? {
-            return Ok(None);
+    pub(super) fn check(self) -> Result<Option<Platform>, Vec<String>> {
+        let mut problems = Problems::default();
+        if !problems.value(switch::parse(ENABLED, self.ziti_enabled.as_deref())) {
+            return problems.finish(None);
         }
         let trimmed = |text: Option<String>| text.map(|t| t.trim().to_owned()).filter(|t| !t.is_empty());
-        Ok(Some(Platform {
+        let token = trimmed(self.service_token).ok_or_else(|| format!("{TOKEN} is required when {ENABLED} is true"));
+        let platform = Platform {
             gateway: trimmed(self.gateway_address).unwrap_or_else(|| "gateway:8080".to_owned()),
-            token: trimmed(self.service_token)
-                .map(Secret::new)
-                .ok_or_else(|| format!("{TOKEN} is required when {ENABLED} is true"))?,
-            enrollment_timeout: timeout(self.ziti_enrollment_timeout)?,
-            open_tcp: switch::parse(OPEN_TCP, self.open_tcp.as_deref())?,
-        }))
+            token: Secret::new(problems.value(token)),
+            enrollment_timeout: problems.value(timeout(self.ziti_enrollment_timeout)),
+            open_tcp: problems.value(switch::parse(OPEN_TCP, self.open_tcp.as_deref())),
+        };
+        problems.finish(Some(platform))
     }
 }
 
@@ -94,7 +96,7 @@ mod tests {
             ..PlatformOptions::default()
         };
         change(&mut options);
-        options.check()
+        options.check().map_err(super::super::problems::first)
     }
 
     /// W-104..W-107

@@ -9,6 +9,8 @@ use clap::Args;
 use runner_core::names;
 use serde_json::{Map, Value, json};
 
+use super::problems::Problems;
+
 /// Users and groups of workloads when the operator names none.
 const DEFAULT_ID: i64 = 10001;
 
@@ -24,20 +26,20 @@ pub struct PolicyEnv {
     #[arg(long, env = "SUPPORTING_CONTAINER_RESOURCES", value_name = "JSON")]
     pub supporting_container_resources: Option<String>,
 
-    /// Pod security profile of every workload: none or restricted [default: none]
-    #[arg(long, env = "WORKLOAD_POD_SECURITY", value_name = "PROFILE")]
+    /// Pod security profile of every workload: none or restricted
+    #[arg(long, env = "WORKLOAD_POD_SECURITY", default_value = "none", value_name = "PROFILE")]
     pub workload_pod_security: Option<String>,
 
-    /// User of every workload with a pod security profile [default: 10001]
-    #[arg(long, env = "WORKLOAD_RUN_AS_USER", value_name = "ID")]
+    /// User of every workload with a pod security profile
+    #[arg(long, env = "WORKLOAD_RUN_AS_USER", default_value = "10001", value_name = "ID")]
     pub workload_run_as_user: Option<String>,
 
-    /// Group of every workload with a pod security profile [default: 10001]
-    #[arg(long, env = "WORKLOAD_RUN_AS_GROUP", value_name = "ID")]
+    /// Group of every workload with a pod security profile
+    #[arg(long, env = "WORKLOAD_RUN_AS_GROUP", default_value = "10001", value_name = "ID")]
     pub workload_run_as_group: Option<String>,
 
-    /// Group of the volumes of every workload with a pod security profile [default: 10001]
-    #[arg(long, env = "WORKLOAD_FS_GROUP", value_name = "ID")]
+    /// Group of the volumes of every workload with a pod security profile
+    #[arg(long, env = "WORKLOAD_FS_GROUP", default_value = "10001", value_name = "ID")]
     pub workload_fs_group: Option<String>,
 
     /// The Linux capabilities that a request may require, comma-separated; empty allows none, unset allows all
@@ -46,8 +48,9 @@ pub struct PolicyEnv {
 }
 
 impl PolicyEnv {
-    /// The settings; the first problem wins.
-    pub(super) fn settings(self, capability_implementations: Option<&str>) -> Result<Map<String, Value>, String> {
+    /// The settings, or all problems.
+    pub(super) fn settings(self, capability_implementations: Option<&str>) -> Result<Map<String, Value>, Vec<String>> {
+        let mut problems = Problems::default();
         let Self {
             workload_runtime_class_name,
             supporting_container_resources,
@@ -60,29 +63,33 @@ impl PolicyEnv {
         let mut settings = Map::new();
         let mut set = |key: &str, value: Value| drop(settings.insert(key.to_owned(), value));
 
-        if let Some(implementations) = implementations(capability_implementations)? {
+        if let Some(implementations) = problems.value(implementations(capability_implementations)) {
             set("capabilityImplementations", Value::Object(implementations));
         }
         if let Some(name) = not_blank(workload_runtime_class_name.as_deref()) {
-            names::dns_subdomain(name).map_err(|reason| format!("invalid WORKLOAD_RUNTIME_CLASS_NAME: {reason}"))?;
+            let checked = names::dns_subdomain(name);
+            problems.value(checked.map_err(|reason| format!("invalid WORKLOAD_RUNTIME_CLASS_NAME: {reason}")));
             set("runtimeClassName", json!(name));
         }
         if let Some(text) = not_blank(supporting_container_resources.as_deref()) {
             set(
                 "supportingContainerResources",
-                object("SUPPORTING_CONTAINER_RESOURCES", text)?,
+                problems.value(object("SUPPORTING_CONTAINER_RESOURCES", text)),
             );
         }
         let ids = [
             (
                 "runAsUser",
-                id("WORKLOAD_RUN_AS_USER", workload_run_as_user.as_deref())?,
+                problems.value(id("WORKLOAD_RUN_AS_USER", workload_run_as_user.as_deref())),
             ),
             (
                 "runAsGroup",
-                id("WORKLOAD_RUN_AS_GROUP", workload_run_as_group.as_deref())?,
+                problems.value(id("WORKLOAD_RUN_AS_GROUP", workload_run_as_group.as_deref())),
             ),
-            ("fsGroup", id("WORKLOAD_FS_GROUP", workload_fs_group.as_deref())?),
+            (
+                "fsGroup",
+                problems.value(id("WORKLOAD_FS_GROUP", workload_fs_group.as_deref())),
+            ),
         ];
         let profile = not_blank(workload_pod_security.as_deref()).filter(|p| !p.eq_ignore_ascii_case("none"));
         if let Some(profile) = profile {
@@ -93,10 +100,10 @@ impl PolicyEnv {
         if let Some(list) = workload_allowed_capabilities {
             set(
                 "allowedCapabilities",
-                json!(linux_capabilities("WORKLOAD_ALLOWED_CAPABILITIES", &list)?),
+                json!(problems.value(linux_capabilities("WORKLOAD_ALLOWED_CAPABILITIES", &list))),
             );
         }
-        Ok(settings)
+        problems.finish(settings)
     }
 }
 
@@ -177,7 +184,9 @@ mod tests {
         changes
             .iter()
             .for_each(|(change, value)| change(&mut env, (*value).to_owned()));
-        env.settings(None).map(Value::Object)
+        env.settings(None)
+            .map(Value::Object)
+            .map_err(super::super::problems::first)
     }
 
     /// W-116; what only a plugin can tell is in `tests/all/ext.rs`.
@@ -243,7 +252,12 @@ mod tests {
     /// W-112
     #[test]
     fn implementations_of_capabilities() {
-        let settings = |text| PolicyEnv::default().settings(Some(text)).map(Value::Object);
+        let settings = |text| {
+            PolicyEnv::default()
+                .settings(Some(text))
+                .map(Value::Object)
+                .map_err(super::super::problems::first)
+        };
         for nothing in ["", " ", "{}"] {
             assert_eq!(settings(nothing), Ok(json!({})));
         }

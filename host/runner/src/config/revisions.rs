@@ -6,6 +6,8 @@ use std::time::Duration;
 use clap::Args;
 use runner_core::duration;
 
+use super::problems::Problems;
+
 const ADMIN_ADDR: &str = "ADMIN_ADDR";
 const DIR: &str = "RUNNER_REVISION_DIR";
 const POLL: &str = "RUNNER_REVISION_POLL";
@@ -21,28 +23,28 @@ const MOST_RECORDED: usize = 1000;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Revisions")]
 pub struct RevisionOptions {
-    /// Address to serve the admin API on; it has no authentication, so keep it local; empty is off [default: 127.0.0.1:50052]
-    #[arg(long, env = ADMIN_ADDR, value_name = "ADDR")]
+    /// Address to serve the admin API on; it has no authentication, so keep it local; empty is off
+    #[arg(long, env = ADMIN_ADDR, default_value = "127.0.0.1:50052", value_name = "ADDR")]
     pub admin_addr: Option<String>,
 
     /// Directory, for this runner alone, that keeps the last good revision for a start whose files are broken or gone; unset keeps none
     #[arg(long, env = DIR, value_name = "DIR")]
     pub revision_dir: Option<PathBuf>,
 
-    /// How often the plugins file, the plugins and the catalog are looked at, 100ms or more; 0 is never [default: 1s]
-    #[arg(long, env = POLL, value_name = "DURATION")]
+    /// How often the plugins file, the plugins and the catalog are looked at, 100ms or more; 0 is never
+    #[arg(long, env = POLL, default_value = "1s", value_name = "DURATION")]
     pub revision_poll: Option<String>,
 
-    /// Revisions that stay loaded for a rollback, with the active one, 2 to 100 [default: 5]
-    #[arg(long, env = RETAINED, value_name = "N")]
+    /// Revisions that stay loaded for a rollback, with the active one, 2 to 100
+    #[arg(long, env = RETAINED, default_value = "5", value_name = "N")]
     pub revisions_retained: Option<String>,
 
-    /// Newest requests, without secrets, that a candidate is tried with, up to 1000; 0 is none [default: 20]
-    #[arg(long, env = RECORDED, value_name = "N")]
+    /// Newest requests, without secrets, that a candidate is tried with, up to 1000; 0 is none
+    #[arg(long, env = RECORDED, default_value = "20", value_name = "N")]
     pub recorded_requests: Option<String>,
 
-    /// Which newly failing recorded requests reject a candidate: never, failures (of plugins), refusals (those as well) [default: failures]
-    #[arg(long, env = BLOCK, value_name = "WHICH")]
+    /// Which newly failing recorded requests reject a candidate: never, failures (of plugins), refusals (those as well)
+    #[arg(long, env = BLOCK, default_value = "failures", value_name = "WHICH")]
     pub revision_block: Option<String>,
 }
 
@@ -86,7 +88,8 @@ impl Default for Revisions {
 
 impl RevisionOptions {
     /// The admin address, and the rest. Blank counts as unset, except for the address: there it is off.
-    pub(super) fn check(self) -> Result<(Option<String>, Revisions), String> {
+    pub(super) fn check(self) -> Result<(Option<String>, Revisions), Vec<String>> {
+        let mut problems = Problems::default();
         let Self {
             admin_addr,
             revision_dir,
@@ -99,7 +102,7 @@ impl RevisionOptions {
         let admin_addr = admin_addr.unwrap_or_else(|| "127.0.0.1:50052".to_owned());
         let poll = match not_blank(revision_poll) {
             None => defaults.poll,
-            Some(text) => poll(&text)?,
+            Some(text) => problems.value(poll(&text)),
         };
         let block = match not_blank(revision_block).as_deref() {
             None => defaults.block,
@@ -107,19 +110,25 @@ impl RevisionOptions {
             Some("failures") => Block::Failures,
             Some("refusals") => Block::Refusals,
             Some(other) => {
-                return Err(format!(
-                    "invalid {BLOCK}: {other:?}; valid are never, failures, refusals"
-                ));
+                let problem = format!("invalid {BLOCK}: {other:?}; valid are never, failures, refusals");
+                problems.value::<()>(Err(problem));
+                defaults.block
             }
         };
         let revisions = Revisions {
             dir: revision_dir.filter(|dir| !dir.as_os_str().is_empty()),
             poll,
-            retained: number(RETAINED, revisions_retained, defaults.retained, 2, MOST_RETAINED)?,
-            recorded: number(RECORDED, recorded_requests, defaults.recorded, 0, MOST_RECORDED)?,
+            retained: problems.value(number(
+                RETAINED,
+                revisions_retained,
+                defaults.retained,
+                2,
+                MOST_RETAINED,
+            )),
+            recorded: problems.value(number(RECORDED, recorded_requests, defaults.recorded, 0, MOST_RECORDED)),
             block,
         };
-        Ok((Some(admin_addr.trim().to_owned()).filter(|a| !a.is_empty()), revisions))
+        problems.finish((Some(admin_addr.trim().to_owned()).filter(|a| !a.is_empty()), revisions))
     }
 }
 
@@ -155,7 +164,7 @@ mod tests {
     fn check(change: impl FnOnce(&mut RevisionOptions)) -> Result<(Option<String>, Revisions), String> {
         let mut options = RevisionOptions::default();
         change(&mut options);
-        options.check()
+        options.check().map_err(super::super::problems::first)
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::time::Duration;
 use clap::Args;
 use runner_core::duration;
 
+use super::problems::Problems;
+
 const INTERVAL: &str = "WORKLOAD_SECRET_SWEEP_INTERVAL";
 const GRACE: &str = "WORKLOAD_SECRET_SWEEP_GRACE";
 const SHORTEST_INTERVAL: Duration = Duration::from_secs(5);
@@ -13,12 +15,12 @@ const SHORTEST_GRACE: Duration = Duration::from_secs(60);
 /// When Secrets that a killed runner left behind are removed.
 #[derive(Debug, Clone, Default, Args)]
 pub struct SweepOptions {
-    /// How often Secrets without a pod, left by a killed runner, are removed, such as 5m; 0 is never [default: 0]
-    #[arg(long, env = INTERVAL, value_name = "DURATION", help_heading = "Kubernetes")]
+    /// How often Secrets without a pod, left by a killed runner, are removed, such as 5m; 0 is never
+    #[arg(long, env = INTERVAL, default_value = "0", value_name = "DURATION", help_heading = "Kubernetes")]
     pub secret_sweep_interval: Option<String>,
 
-    /// How old such a Secret must be, 1m or more [default: 10m]
-    #[arg(long, env = GRACE, value_name = "DURATION", help_heading = "Kubernetes")]
+    /// How old such a Secret must be, 1m or more
+    #[arg(long, env = GRACE, default_value = "10m", value_name = "DURATION", help_heading = "Kubernetes")]
     pub secret_sweep_grace: Option<String>,
 }
 
@@ -33,23 +35,32 @@ pub struct Sweep {
 
 impl SweepOptions {
     /// None when it is off. The grace is checked all the same.
-    pub(super) fn check(self) -> Result<Option<Sweep>, String> {
-        // a blank interval counts as unset, a blank grace is an error
-        let interval = match self.secret_sweep_interval.filter(|text| !text.trim().is_empty()) {
-            Some(text) => parse(INTERVAL, &text)?,
-            None => Some(Duration::ZERO),
-        };
-        let interval = interval.filter(|i| i.is_zero() || *i >= SHORTEST_INTERVAL);
-        let interval = interval.ok_or_else(|| format!("{INTERVAL} must be 0 (disabled) or at least 5s"))?;
-        let grace = match self.secret_sweep_grace {
-            Some(text) if text.trim().is_empty() => return Err(format!("{GRACE} must be a duration")),
-            Some(text) => parse(GRACE, &text)?,
-            None => Some(Duration::from_secs(600)),
-        };
-        let grace = grace.filter(|g| *g >= SHORTEST_GRACE);
-        let grace = grace.ok_or_else(|| format!("{GRACE} must be at least 1m0s"))?;
-        Ok((!interval.is_zero()).then_some(Sweep { interval, grace }))
+    pub(super) fn check(self) -> Result<Option<Sweep>, Vec<String>> {
+        let mut problems = Problems::default();
+        let interval = problems.value(interval(self.secret_sweep_interval));
+        let grace = problems.value(grace(self.secret_sweep_grace));
+        problems.finish((!interval.is_zero()).then_some(Sweep { interval, grace }))
     }
+}
+
+fn interval(text: Option<String>) -> Result<Duration, String> {
+    // a blank interval counts as unset, a blank grace is an error
+    let interval = match text.filter(|text| !text.trim().is_empty()) {
+        Some(text) => parse(INTERVAL, &text)?,
+        None => Some(Duration::ZERO),
+    };
+    let interval = interval.filter(|i| i.is_zero() || *i >= SHORTEST_INTERVAL);
+    interval.ok_or_else(|| format!("{INTERVAL} must be 0 (disabled) or at least 5s"))
+}
+
+fn grace(text: Option<String>) -> Result<Duration, String> {
+    let grace = match text {
+        Some(text) if text.trim().is_empty() => return Err(format!("{GRACE} must be a duration")),
+        Some(text) => parse(GRACE, &text)?,
+        None => Some(Duration::from_secs(600)),
+    };
+    let grace = grace.filter(|g| *g >= SHORTEST_GRACE);
+    grace.ok_or_else(|| format!("{GRACE} must be at least 1m0s"))
 }
 
 /// None when it is negative.
@@ -68,6 +79,7 @@ mod tests {
             secret_sweep_grace: grace.map(str::to_owned),
         }
         .check()
+        .map_err(super::super::problems::first)
     }
 
     /// W-116: off by default.

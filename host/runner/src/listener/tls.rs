@@ -133,6 +133,11 @@ async fn handshake(acceptor: TlsAcceptor, stream: TcpStream, peer: String) -> Op
     None
 }
 
+/// Whether these can be used.
+pub fn check(files: &Files) -> Result<(), String> {
+    acceptor(files, &read(files)?).map(drop)
+}
+
 fn read(files: &Files) -> Result<Contents, String> {
     let read = |path: &Path| std::fs::read(path).map_err(|error| format!("read {}: {error}", path.display()));
     Ok(Contents([

@@ -4,8 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use runner_overlay::Identity;
 use runner_overlay::{CHECK_FAILURES, CHECK_INTERVAL, Options, Overlay};
+pub use runner_overlay::{Identity, Monitor};
 
 use super::{Connection, Listener, Peer, Via};
 
@@ -53,6 +53,13 @@ pub struct ZitiListener {
     service: String,
 }
 
+impl ZitiListener {
+    /// Tells whether clients can dial, also after the listener went into a server.
+    pub fn monitor(&self) -> Monitor {
+        self.listener.monitor()
+    }
+}
+
 impl Listener for ZitiListener {
     fn name(&self) -> &'static str {
         "ziti"
@@ -74,8 +81,9 @@ impl Listener for ZitiListener {
             .next()
             .map_or("unknown", String::as_str)
             .into();
-        tracing::debug!(
+        tracing::info!(
             dialler = &*name,
+            identity = dialler.identity_id,
             router = dialler.router,
             circuit = dialler.circuit,
             "dialled over the overlay"

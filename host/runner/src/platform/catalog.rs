@@ -6,18 +6,24 @@
 
 use std::time::Duration;
 
-use backon::{BackoffBuilder as _, ExponentialBuilder};
+use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use metrics::counter;
 use runner_core::flavor::Resources;
 use runner_sandbox::Revision;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use tonic::{Code, Status};
+use tonic::Status;
 use tracing::{error, info};
 
-use crate::platform::gateway::{Gateway, text};
-use crate::proto::runners_v1::{ComputeResources, FlavorEntry, ReportRunnerCatalogRequest, StorageClassEntry};
+use crate::leader::Leader;
+use crate::platform::gateway::{Gateway, may_pass, text};
+use crate::proto::runners_v1::{
+    ComputeResources, FlavorEntry, ReportRunnerCatalogRequest, ReportRunnerCatalogResponse, StorageClassEntry,
+};
 use crate::telemetry::names;
+
+/// Between two attempts, without the jitter of up to as much again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// What is advertised.
 pub type Offer = ReportRunnerCatalogRequest;
@@ -68,35 +74,36 @@ fn sizes(resources: &Resources) -> ComputeResources {
 }
 
 /// The first report; its failure is logged and not fatal (S-814). Answers whether the platform has the catalog.
-pub(crate) async fn first(gateway: &Gateway, offer: &Offer, deadline: Duration) -> Result<(), Status> {
-    let answer = report(gateway, offer, deadline).await;
-    if let Err(status) = &answer {
-        error!(error = %text(status), "catalog report failed; serving without it");
+pub(crate) async fn first(
+    gateway: &Gateway,
+    offers: &mut watch::Receiver<Offer>,
+    deadline: Duration,
+) -> Result<(), Status> {
+    let newest = || offers.borrow_and_update().clone();
+    match gateway.report_newest_catalog(newest, deadline).await {
+        Ok(stored) => {
+            told(stored);
+            Ok(())
+        }
+        Err(status) => {
+            count("failed");
+            error!(error = %text(&status), "catalog report failed; serving without it");
+            Err(status)
+        }
     }
-    answer
 }
 
-async fn report(gateway: &Gateway, offer: &Offer, deadline: Duration) -> Result<(), Status> {
-    let answer = gateway.report_catalog(offer, deadline).await;
-    let outcome = if answer.is_ok() { "sent" } else { "failed" };
-    counter!(names::CATALOG_REPORTS, "outcome" => outcome).increment(1);
-    let stored = answer?;
-    info!(
-        flavors = stored.flavor_count,
-        storage_classes = stored.storage_class_count,
-        capabilities = stored.capability_count,
-        "catalog reported"
-    );
-    Ok(())
-}
-
-/// Keep the platform's copy true until the shutdown. `reported` is how the first report ended.
+/// Keep the platform's copy true until the shutdown, as long as this replica leads. `reported` is how the first report
+/// ended.
+///
+/// An attempt is let end before a newer catalog is sent, so that the platform cannot get the older one last; a newer one
+/// waits for nothing else.
 pub(crate) async fn keep(
-    gateway: Gateway,
+    gateway: &Gateway,
     mut offers: watch::Receiver<Offer>,
     reported: Result<(), Status>,
-    deadline: Duration,
-    shutdown: CancellationToken,
+    leader: &Leader,
+    shutdown: &CancellationToken,
 ) -> Result<(), String> {
     let work = async {
         let mut open = matches!(&reported, Err(status) if may_pass(status));
@@ -105,25 +112,28 @@ pub(crate) async fn keep(
                 return std::future::pending::<()>().await;
             }
             open = false;
-            let mut pauses = ExponentialBuilder::default()
-                .with_min_delay(Duration::from_secs(1))
-                .with_max_delay(Duration::from_secs(60))
-                .without_max_times()
-                .with_jitter()
-                .build();
+            let mut pauses = pauses();
             loop {
+                leader.elected().await;
                 let offer = offers.borrow_and_update().clone();
-                let Err(status) = report(&gateway, &offer, deadline).await else {
-                    break;
-                };
-                error!(error = %text(&status), "catalog report failed");
-                if !may_pass(&status) {
-                    break;
+                match leader.run(gateway.report_catalog(offer)).await {
+                    None => continue,
+                    Some(Ok(stored)) => {
+                        told(stored);
+                        break;
+                    }
+                    Some(Err(status)) => {
+                        count("failed");
+                        error!(error = %text(&status), "catalog report failed");
+                        if !may_pass(&status) {
+                            break;
+                        }
+                    }
                 }
-                let pause = pauses.next().unwrap_or(Duration::from_secs(60));
-                // a newer catalog does not wait for the pause of an older one
-                if let Ok(Err(_)) = tokio::time::timeout(pause, offers.changed()).await {
-                    tokio::time::sleep(pause).await;
+                let pause = pauses.next().unwrap_or(LONGEST_PAUSE);
+                tokio::select! {
+                    Ok(()) = offers.changed() => pauses = self::pauses(),
+                    () = tokio::time::sleep(pause) => {}
                 }
             }
         }
@@ -132,10 +142,26 @@ pub(crate) async fn keep(
     Ok(())
 }
 
+fn count(outcome: &'static str) {
+    counter!(names::CATALOG_REPORTS, "outcome" => outcome).increment(1);
+}
+
+fn told(stored: ReportRunnerCatalogResponse) {
+    count("sent");
+    info!(
+        flavors = stored.flavor_count,
+        storage_classes = stored.storage_class_count,
+        capabilities = stored.capability_count,
+        "catalog reported"
+    );
+}
+
 /// W-1006
-fn may_pass(status: &Status) -> bool {
-    matches!(
-        status.code(),
-        Code::Unavailable | Code::Unknown | Code::DeadlineExceeded | Code::ResourceExhausted
-    )
+fn pauses() -> ExponentialBackoff {
+    ExponentialBuilder::default()
+        .with_min_delay(Duration::from_secs(1))
+        .with_max_delay(LONGEST_PAUSE)
+        .without_max_times()
+        .with_jitter()
+        .build()
 }

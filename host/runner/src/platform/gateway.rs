@@ -41,10 +41,15 @@ impl Gateway {
             .connect_timeout(Duration::from_secs(10))
             .http2_keep_alive_interval(Duration::from_secs(30))
             .keep_alive_while_idle(false);
-        Ok(Self {
-            client: RunnersGatewayClient::with_interceptor(endpoint.connect_lazy(), Propagate),
+        Ok(Self::over(endpoint.connect_lazy(), token))
+    }
+
+    /// Over a connection that there is.
+    pub(super) fn over(channel: Channel, token: Secret<String>) -> Self {
+        Self {
+            client: RunnersGatewayClient::with_interceptor(channel, Propagate),
             token,
-        })
+        }
     }
 
     /// W-207: an identity for this process, within `deadline` for all attempts together.
@@ -61,22 +66,28 @@ impl Gateway {
         .await
     }
 
-    /// W-208: replace the catalog that the platform holds, within `deadline` for all attempts together.
-    pub(crate) async fn report_catalog(
+    /// W-208: replace the catalog that the platform holds, within `deadline` for all attempts together; each sends what is
+    /// the newest then.
+    pub(crate) async fn report_newest_catalog(
         &self,
-        catalog: &ReportRunnerCatalogRequest,
+        mut newest: impl FnMut() -> ReportRunnerCatalogRequest,
         deadline: Duration,
     ) -> Result<ReportRunnerCatalogResponse, Status> {
-        retried("report catalog", deadline, || async {
-            let request = ReportRunnerCatalogRequest {
-                service_token: self.token.expose().clone(),
-                ..catalog.clone()
-            };
-            let mut client = self.client.clone();
-            let answer = traced("ReportRunnerCatalog", client.report_runner_catalog(request));
-            Ok(answer.await?.into_inner())
-        })
-        .await
+        retried("report catalog", deadline, || self.report_catalog(newest())).await
+    }
+
+    /// One attempt.
+    pub(crate) async fn report_catalog(
+        &self,
+        catalog: ReportRunnerCatalogRequest,
+    ) -> Result<ReportRunnerCatalogResponse, Status> {
+        let request = ReportRunnerCatalogRequest {
+            service_token: self.token.expose().clone(),
+            ..catalog
+        };
+        let mut client = self.client.clone();
+        let call = traced("ReportRunnerCatalog", client.report_runner_catalog(request));
+        Ok(within(ATTEMPT, call).await?.into_inner())
     }
 
     /// W-1104: one attempt to report a state.
@@ -158,7 +169,7 @@ where
 
 /// What another attempt may get a better answer to: the platform is away or overloaded, or its controller has trouble,
 /// which it tells as INTERNAL.
-fn may_pass(error: &Status) -> bool {
+pub(super) fn may_pass(error: &Status) -> bool {
     matches!(
         error.code(),
         Code::Unavailable

@@ -352,6 +352,40 @@ mod tests {
         );
     }
 
+    /// W-1108: 500 pods that change 200 times while no report gets through take the room of 500.
+    #[test]
+    fn flat_while_the_platform_is_slow() {
+        let mut ledger = Ledger::new(50_000);
+        let under_way: Vec<Report> = (0..4)
+            .map(|n| {
+                ledger.pod(&pod(&format!("w{n}"), "1", RUNNING), at(1));
+                ledger.next().unwrap()
+            })
+            .collect();
+        for change in 0..200 {
+            for n in 0..500 {
+                let state = if change % 2 == 0 { RUNNING } else { FAILED };
+                ledger.pod(&pod(&format!("w{n}"), "1", state), at(2 + change));
+            }
+            if change % 10 == 0 {
+                ledger.round();
+            }
+        }
+        assert_eq!((ledger.entries.len(), ledger.dropped()), (500, 0));
+        assert_eq!(ledger.queue.len(), 496, "each once, but for those under way");
+        for report in &under_way {
+            ledger.ended(report, Outcome::Forgotten);
+        }
+        let mut sent: Vec<_> = std::iter::from_fn(|| send(&mut ledger, Outcome::Settled)).collect();
+        sent.sort_by(|a, b| a.0.cmp(&b.0));
+        sent.dedup_by(|a, b| a.0 == b.0);
+        assert_eq!(sent.len(), 500);
+        assert!(
+            sent.iter()
+                .all(|(_, state, seen)| (*state, *seen) == (Reported::Failed, at(201)))
+        );
+    }
+
     #[test]
     fn bounded() {
         let mut ledger = Ledger::new(2);

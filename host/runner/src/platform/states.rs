@@ -5,7 +5,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use futures::StreamExt as _;
+use futures::{Stream, StreamExt as _};
 use metrics::{counter, gauge};
 use runner_k8s::Cluster;
 use runner_k8s::watch::PodEvent;
@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::Code;
 use tracing::{debug, info, warn};
 
+use crate::leader::Leader;
 use crate::platform::gateway::{Gateway, text};
 use crate::platform::ledger::{Ledger, Outcome, Report};
 use crate::telemetry::names;
@@ -28,32 +29,51 @@ const ROUND: Duration = Duration::from_secs(30);
 /// W-1105: the pauses before the second and the third attempt.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
 
-/// Report until the shutdown. What is under way then is dropped.
-pub async fn report(gateway: Gateway, cluster: Cluster, shutdown: CancellationToken) -> Result<(), String> {
+/// Report until the shutdown, whenever this replica leads; what is under way at the end is dropped. One that leads anew tells
+/// everything again, as after a restart (W-1103).
+pub async fn report(
+    gateway: Gateway,
+    cluster: Cluster,
+    leader: Leader,
+    shutdown: CancellationToken,
+) -> Result<(), String> {
+    let work = async {
+        loop {
+            leader.elected().await;
+            match leader.run(tell(&gateway, cluster.watch_workloads(), &leader)).await {
+                Some(broken) => return Err(broken),
+                None => warn!("the lease is lost: this replica reports no workload states"),
+            }
+        }
+    };
+    shutdown.run_until_cancelled(work).await.unwrap_or(Ok(()))
+}
+
+/// Ends only when it is broken, with the reason.
+async fn tell(gateway: &Gateway, pods: impl Stream<Item = PodEvent>, leader: &Leader) -> String {
     let mut ledger = Ledger::new(WORKLOADS);
     let mut told_dropped = 0;
     let mut senders: JoinSet<(Report, Outcome)> = JoinSet::new();
     let mut rounds = tokio::time::interval(ROUND);
     rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut pods = std::pin::pin!(cluster.watch_workloads());
+    let mut pods = std::pin::pin!(pods);
     loop {
         while senders.len() < SENDERS
             && let Some(next) = ledger.next()
         {
-            senders.spawn(send(gateway.clone(), next));
+            senders.spawn(send(gateway.clone(), leader.clone(), next));
         }
         gauge!(names::STATES_QUEUED).set(ledger.queued() as f64);
         counter!(names::STATES_DROPPED).absolute(ledger.dropped());
         tokio::select! {
             biased;
-            () = shutdown.cancelled() => return Ok(()),
             Some(ended) = senders.join_next() => match ended {
                 Ok((report, outcome)) => ledger.ended(&report, outcome),
-                Err(error) => return Err(format!("a sender of reports broke: {error}")),
+                Err(error) => return format!("a sender of reports broke: {error}"),
             },
             event = pods.next() => match event {
                 Some(event) => see(&mut ledger, event),
-                None => return Err("the watch of pods ended".to_owned()),
+                None => return "the watch of pods ended".to_owned(),
             },
             _ = rounds.tick() => {
                 ledger.round();
@@ -76,16 +96,18 @@ fn see(ledger: &mut Ledger, event: PodEvent) {
     }
 }
 
-/// W-1105, W-1108. Ends early when there is something newer to say.
-async fn send(gateway: Gateway, report: Report) -> (Report, Outcome) {
+/// W-1105, W-1108. Ends early when there is something newer to say, or when another replica is to say it.
+async fn send(gateway: Gateway, leader: Leader, report: Report) -> (Report, Outcome) {
     let mut pauses = PAUSES.iter();
     let outcome = loop {
-        let answer = gateway
-            .report_state(&report.workload, report.state, report.observed_at)
-            .await;
-        let Err(status) = answer else {
-            count("sent");
-            break Outcome::Settled;
+        let attempt = gateway.report_state(&report.workload, report.state, report.observed_at);
+        let status = match leader.run(attempt).await {
+            None => break Outcome::Forgotten,
+            Some(Ok(())) => {
+                count("sent");
+                break Outcome::Settled;
+            }
+            Some(Err(status)) => status,
         };
         let error = text(&status);
         match status.code() {
@@ -126,3 +148,6 @@ async fn send(gateway: Gateway, report: Report) -> (Report, Outcome) {
 fn count(outcome: &'static str) {
     counter!(names::STATE_REPORTS, "outcome" => outcome).increment(1);
 }
+
+#[cfg(test)]
+mod tests;
