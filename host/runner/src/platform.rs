@@ -2,6 +2,8 @@
 //! 14). It runs beside the TCP listener, which is there first; its end ends the process, save for the state reporter's.
 
 mod catalog;
+#[cfg(test)]
+mod fake;
 mod gateway;
 mod ledger;
 pub mod states;

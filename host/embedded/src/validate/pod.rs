@@ -32,6 +32,7 @@ pub(super) fn check(pod: &Value, causes: &mut Vec<Cause>) {
             causes,
         );
     }
+    check_proc_mounts(pod, causes);
     one_of(
         pod,
         "/spec/restartPolicy",
@@ -47,6 +48,22 @@ pub(super) fn check(pod: &Value, causes: &mut Vec<Cause>) {
     if let Some(grace) = grace.filter(|grace| *grace < 0) {
         let why = "must be greater than or equal to 0";
         causes.push(Cause::invalid("spec.terminationGracePeriodSeconds", &json!(grace), why));
+    }
+}
+
+/// An unmasked `/proc` is for pods in a user namespace.
+fn check_proc_mounts(pod: &Value, causes: &mut Vec<Cause>) {
+    if pod.pointer("/spec/hostUsers") == Some(&json!(false)) {
+        return;
+    }
+    for list in ["initContainers", "containers"] {
+        for (index, container) in json::list(pod, &format!("/spec/{list}")).iter().enumerate() {
+            if json::text(container, "/securityContext/procMount") == "Unmasked" {
+                let field = format!("spec.{list}[{index}].securityContext.procMount");
+                let why = "`hostUsers` must be false to use `Unmasked`";
+                causes.push(Cause::invalid(field, &json!("Unmasked"), why));
+            }
+        }
     }
 }
 
@@ -263,6 +280,11 @@ mod tests {
         let spec = json!({"containers": [{"name": "main", "image": "x",
             "resources": {"requests": {"cpu": "500m"}, "limits": {"cpu": 1}}}]});
         assert_eq!(fields(spec), Vec::<String>::new());
+        let unmasked = json!({"name": "main", "image": "x", "securityContext": {"procMount": "Unmasked"}});
+        assert_eq!(
+            fields(json!({"hostUsers": false, "containers": [unmasked]})),
+            Vec::<String>::new()
+        );
     }
 
     #[test]
@@ -288,6 +310,10 @@ mod tests {
             (
                 json!({"containers": [{"name": "a", "image": "x", "resources": {"requests": {"memory": "2Gi"}, "limits": {"memory": "1Gi"}}}]}),
                 "spec.containers[0].resources.requests FieldValueInvalid",
+            ),
+            (
+                json!({"containers": [{"name": "a", "image": "x", "securityContext": {"procMount": "Unmasked"}}]}),
+                "spec.containers[0].securityContext.procMount FieldValueInvalid",
             ),
             (
                 json!({"containers": [{"name": "a", "image": "x", "env": [{"name": "A=B"}]}]}),

@@ -165,3 +165,86 @@ fn pauses() -> ExponentialBackoff {
         .with_jitter()
         .build()
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::{Instant, sleep};
+    use tonic::Code;
+
+    use super::*;
+    use crate::dev_gateway::Mood;
+    use crate::platform::fake::Platform;
+
+    fn named(name: &str) -> Offer {
+        let flavor = FlavorEntry {
+            name: name.to_owned(),
+            resources: Some(ComputeResources::default()),
+            ..FlavorEntry::default()
+        };
+        Offer {
+            flavors: vec![flavor],
+            ..Offer::default()
+        }
+    }
+
+    fn kept(platform: &Platform, reported: Result<(), Status>) -> watch::Sender<Offer> {
+        let (sender, offers) = watch::channel(named("a"));
+        let gateway = platform.client.clone();
+        tokio::spawn(async move {
+            let never = CancellationToken::new();
+            keep(&gateway, offers, reported, &Leader::alone(), &never).await
+        });
+        sender
+    }
+
+    /// W-1006: ten minutes without a platform, with pauses of a minute or two at most in the end; then the newest, once.
+    #[tokio::test(start_paused = true)]
+    async fn ten_minutes_without_a_platform() {
+        let mut platform = Platform::start();
+        platform.there.send_replace(false);
+        let offers = kept(&platform, Err(Status::unavailable("not there")));
+        sleep(Duration::from_secs(600)).await;
+        platform.there.send_replace(true);
+        let back = Instant::now();
+        let seen = loop {
+            match platform.catalogs() {
+                none if none.is_empty() => sleep(Duration::from_secs(1)).await,
+                seen => break seen,
+            }
+            assert!(back.elapsed() < LONGEST_PAUSE * 2 + Duration::from_secs(10));
+        };
+        assert_eq!(seen, ["a"]);
+        sleep(Duration::from_secs(600)).await;
+        assert_eq!(platform.catalogs(), [""; 0]);
+        drop(offers);
+    }
+
+    /// W-1006: a newer one does not wait for the pause of an older one, and what the platform refuses waits for a newer one.
+    #[tokio::test(start_paused = true)]
+    async fn the_newest_is_told_at_once() {
+        let mut platform = Platform::start();
+        platform.gateway.mood(Mood::Refuse(Code::Unavailable));
+        let offers = kept(&platform, Err(Status::unavailable("not now")));
+        sleep(Duration::from_secs(600)).await;
+        // somewhere in a pause of a minute or more
+        platform.gateway.mood(Mood::Fine);
+        offers.send_replace(named("b"));
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(platform.catalogs(), ["b"]);
+
+        platform.gateway.mood(Mood::Refuse(Code::InvalidArgument));
+        offers.send_replace(named("c"));
+        sleep(Duration::from_secs(1)).await;
+        platform.gateway.mood(Mood::Fine);
+        sleep(Duration::from_secs(600)).await;
+        assert_eq!(platform.catalogs(), [""; 0]);
+
+        // one that is under way is let end: the platform gets them in order
+        platform.gateway.mood(Mood::Slow(Duration::from_secs(5)));
+        offers.send_replace(named("d"));
+        sleep(Duration::from_secs(1)).await;
+        offers.send_replace(named("e"));
+        sleep(Duration::from_secs(20)).await;
+        assert_eq!(platform.catalogs(), ["d", "e"]);
+    }
+}

@@ -1,102 +1,16 @@
-//! The reporter in paused time, with a platform behind connections that never leave this process.
+//! The reporter in paused time.
 
-use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
-use hyper_util::rt::TokioIo;
-use runner_core::secret::Secret;
 use runner_k8s::lease::Standing;
 use runner_k8s::watch::{PodSeen, Reported};
-use tokio::io::DuplexStream;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep};
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::Endpoint;
-use tower::service_fn;
 
 use super::*;
-use crate::dev_gateway::{DevGateway, Mood, Taken};
-
-/// A platform that can be taken away: then nothing connects and what is connected is cut.
-struct Platform {
-    gateway: DevGateway,
-    taken: mpsc::Receiver<Taken>,
-    there: watch::Sender<bool>,
-    tries: Arc<AtomicBool>,
-    client: Gateway,
-    _server: JoinSet<()>,
-}
-
-impl Platform {
-    fn start() -> Self {
-        let (sender, taken) = mpsc::channel(10_000);
-        let gateway = DevGateway::new("token", None, sender);
-        let (there, _) = watch::channel(true);
-        let (incoming, connections) = mpsc::channel::<io::Result<DuplexStream>>(4);
-        let tries = Arc::new(AtomicBool::new(false));
-        let connect = {
-            let (there, tries) = (there.clone(), tries.clone());
-            service_fn(move |_| {
-                let (incoming, mut there) = (incoming.clone(), there.subscribe());
-                tries.store(true, Ordering::Relaxed);
-                async move {
-                    if !*there.borrow_and_update() {
-                        return Err(io::Error::from(io::ErrorKind::ConnectionRefused));
-                    }
-                    let (near, mut relayed) = tokio::io::duplex(64 * 1024);
-                    let (mut relay, far) = tokio::io::duplex(64 * 1024);
-                    incoming.send(Ok(far)).await.map_err(io::Error::other)?;
-                    tokio::spawn(async move {
-                        tokio::select! {
-                            _ = tokio::io::copy_bidirectional(&mut relayed, &mut relay) => {}
-                            _ = there.changed() => {}
-                        }
-                    });
-                    Ok(TokioIo::new(near))
-                }
-            })
-        };
-        let mut server = JoinSet::new();
-        let service = gateway.service();
-        server.spawn(async move {
-            let server = tonic::transport::Server::builder().add_service(service);
-            server
-                .serve_with_incoming(ReceiverStream::new(connections))
-                .await
-                .unwrap();
-        });
-        let channel = Endpoint::from_static("http://gateway").connect_with_connector_lazy(connect);
-        Self {
-            gateway,
-            taken,
-            there,
-            tries,
-            client: Gateway::over(channel, Secret::new("token".to_owned())),
-            _server: server,
-        }
-    }
-
-    /// The states that it took since it was asked last.
-    fn states(&mut self) -> Vec<(String, &'static str)> {
-        let mut states = Vec::new();
-        while let Ok(call) = self.taken.try_recv() {
-            let Taken::State {
-                workload,
-                status,
-                applied,
-                ..
-            } = call
-            else {
-                panic!("{call:?}")
-            };
-            assert!(applied, "{workload}: out of order");
-            states.push((workload, status.as_str_name()));
-        }
-        states.sort();
-        states
-    }
-}
+use crate::dev_gateway::Mood;
+use crate::platform::fake::Platform;
 
 const RUNNING: &str = "WORKLOAD_STATUS_RUNNING";
 const FAILED: &str = "WORKLOAD_STATUS_FAILED";
