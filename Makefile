@@ -78,7 +78,7 @@ image: release ## the image as a docker-archive, without a container engine
 	scripts/image $(TARGET)/runner-host-image.tar
 
 .PHONY: sbom
-sbom: ## what is in the release binary, as CycloneDX
+sbom: ## the program's dependencies, as CycloneDX; with those of the embedded cluster, which the release is without
 	@command -v cargo-cyclonedx >/dev/null || $(CARGO) install --locked cargo-cyclonedx@$(CYCLONEDX_VERSION)
 	$(CARGO) cyclonedx --manifest-path host/runner/Cargo.toml --no-default-features --target $$(rustc -vV | sed -n 's/^host: //p') \
 	  --format json --describe binaries --no-build-deps
