@@ -7,7 +7,7 @@ use runner_host::proto::host_v1::*;
 use runner_host::proto::runner_v1::{InlineFileMount, StartWorkloadRequest};
 use runner_tests::request::{claim, credential};
 use runner_tests::runner::{Backend, Builder};
-use runner_tests::{MISBEHAVE, Runner, stamps};
+use runner_tests::{MISBEHAVE, Runner, stamps, wait};
 use serde_json::{Value, json};
 use tonic::Code;
 use tonic_reflection::pb::v1::ServerReflectionRequest;
@@ -59,12 +59,14 @@ async fn health_and_reflection_are_there() {
         ),
     ] {
         let request = HealthCheckRequest { service: wanted.into() };
-        let status = HealthClient::new(channel.clone())
-            .check(request)
-            .await
-            .unwrap()
-            .into_inner();
-        assert_eq!(status.status(), ServingStatus::Serving, "{wanted}");
+        wait::until(&format!("{wanted} to be ready"), async || {
+            let answer = HealthClient::new(channel.clone()).check(request.clone()).await.unwrap();
+            match answer.into_inner().status() {
+                ServingStatus::Serving => Ok(()),
+                other => Err(other),
+            }
+        })
+        .await;
         let request = ServerReflectionRequest {
             host: String::new(),
             message_request: Some(MessageRequest::ListServices(String::new())),

@@ -8,6 +8,7 @@ use runner_core::secret::Secret;
 use runner_embedded::Action;
 use runner_host::config::Platform;
 use runner_host::dev_gateway::Enrolment;
+use runner_host::leader::Leader;
 use runner_host::platform::states;
 use runner_host::proto::host_v1::*;
 use runner_host::proto::runner_v1::*;
@@ -274,7 +275,12 @@ async fn platform(runner: &Runner) {
     };
     let platform = FakePlatform::start(Some(enrolment)).await;
     let shutdown = CancellationToken::new();
-    let reporter = states::report(platform.client(), runner.cluster().clone(), shutdown.clone());
+    let reporter = states::report(
+        platform.client(),
+        runner.cluster().clone(),
+        Leader::alone(),
+        shutdown.clone(),
+    );
     let reporter = tokio::spawn(reporter);
     wait::until("a report", async || {
         let told = platform.gateway.calls();
