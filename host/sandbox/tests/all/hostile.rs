@@ -237,7 +237,11 @@ async fn the_stack_is_a_setting() {
         let plugin = plugin(entry).await;
         match plugin.mutate(&workload(), pod()).await {
             Ok(_) => "ok".to_owned(),
-            Err(CallError::Failed { reason, cause, .. }) if cause == Cause::Limit("stack") => reason,
+            Err(CallError::Failed {
+                reason,
+                cause: Cause::Limit("stack"),
+                ..
+            }) => reason,
             Err(other) => panic!("{other:?}"),
         }
     };
