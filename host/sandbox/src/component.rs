@@ -19,8 +19,8 @@ use crate::store::HostState;
 
 const FILE_BYTES: u64 = 64 << 20;
 const READ_TIME: Duration = Duration::from_secs(10);
-/// Not counted against the plugin's own time.
-const COMPILE_TIME: Duration = Duration::from_secs(120);
+/// Not counted against the plugin's own time. A component with an interpreter in it has tens of megabytes.
+const COMPILE_TIME: Duration = Duration::from_secs(300);
 
 /// A component that could be called.
 pub(crate) struct Linked {

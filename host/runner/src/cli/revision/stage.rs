@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use serde_json::Value;
@@ -12,6 +13,9 @@ use crate::cli::{client, message, operator, output};
 use crate::proto::host_v1::{
     CatalogDocument, DryPlan, PlanDifference, RevisionState, StageRevisionRequest, StageRevisionResponse, Upload,
 };
+
+/// Plugins are compiled and checked before the answer.
+const STAGING: Duration = Duration::from_secs(300);
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -34,7 +38,7 @@ pub(super) async fn run(args: &Args, connection: &operator::Connection) -> anyho
         .as_deref()
         .map(|file| upload(file, &args.catalog))
         .transpose()?;
-    let mut client = connection.connect().await?;
+    let mut client = connection.connect_for(STAGING).await?;
     let answer = client::answer(client.stage_revision(StageRevisionRequest { upload }).await)?;
     match connection.output {
         Format::Json => output::json(&show::json("StageRevisionResponse", &answer)?)?,
